@@ -214,8 +214,8 @@ def problem_tables(directory: Path) -> None:
         "|---|--:|--:|---|---|--:|---|---|--:|",
     ]
     for name, entry in real.published().items():
-        cells = [name, str(entry["samples"]), str(entry["kernels"]), entry["loss"].replace("_", " ")]
-        cells += [f"`{entry['regularizer']}`", entry["statement"].rpartition(" = ")[2].rstrip(".")]
+        cells = [name, entry["samples"], entry["kernels"], entry["loss"].replace("_", " ")]
+        cells += [f"`{entry['regularizer']}`", entry["C"]]
         cells += [shared_digits(entry["lower"], entry["upper"]), f"`{entry['sha256'][:8]}`"]
         cells.append(f"{seconds[name]} s" if name in seconds else "")
         lines.append("| " + " | ".join(cells) + " |")

@@ -15,28 +15,11 @@ _SORTED = "biufUSMm"
 
 
 def encode_classes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
-    """The classes of n samples.
+    """The classes y of n samples, and the different ones in sorted order; read-only copies.
 
-    Parameters
-    ----------
-    y : array_like (n,)
-        One kind of classes: numbers, texts, truth values or dates.
-    n : int
-        Order of the kernels.
-
-    Returns
-    -------
-    y : array (n,)
-        A read-only copy.
-    classes : array (classes,)
-        The different ones in sorted order, read-only.
-
-    Raises
-    ------
-    InvalidTarget
-        Another shape, fewer than two classes, NaN, infinity or no date among them, and what `as_one_kind` refuses.
-    InvalidType
-        Masked, sparse or complex data, or objects that are neither numbers nor texts nor dates.
+    `InvalidTarget` for another shape, fewer than two classes, NaN, infinity or no date among them, and what
+    `as_one_kind` refuses; `InvalidType` for masked, sparse or complex data, or objects that are neither numbers nor
+    texts nor dates.
     """
     sparse = sys.modules.get("scipy.sparse")
     if isinstance(y, np.ma.MaskedArray) or (sparse is not None and sparse.issparse(y)):
@@ -69,11 +52,8 @@ def require_known(given: NDArray[Any]) -> None:
 def as_one_kind(y: Any) -> NDArray[Any]:
     """`y` as an array in which classes that differ stay different.
 
-    Raises
-    ------
-    InvalidTarget
-        Ragged data; classes that are equal in the array only, as 1 and "1" are, True and 1, or 2**53 and 2**53 + 1
-        beside 0.5; classes without an order, such as None beside texts.
+    `InvalidTarget` for ragged data; for classes that are equal in the array only, as 1 and "1" are, True and 1, or
+    2**53 and 2**53 + 1 beside 0.5; for classes without an order, such as None beside texts.
     """
     if not isinstance(y, list | tuple) and np.asarray(y).dtype.kind != "O":
         return np.asarray(y)

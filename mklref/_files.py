@@ -104,13 +104,7 @@ def write_text(path: str | PathLike[str], text: str) -> None:
 
 
 def write_arrays(path: str | PathLike[str], arrays: dict[str, Any], facts: dict[str, Any]) -> None:
-    """Write arrays and JSON facts to one compressed .npz file at exactly this path, whole or not at all.
-
-    Raises
-    ------
-    InvalidType, OSError
-        As `replacing`.
-    """
+    """Write arrays and JSON facts to one compressed .npz file at exactly this path, as `replacing` writes."""
     members = _members(arrays, facts)
     with replacing(path) as file:
         np.savez_compressed(file, **members)
@@ -126,21 +120,9 @@ def packed_arrays(arrays: dict[str, Any], facts: dict[str, Any]) -> bytes:
 def read_arrays(path: str | PathLike[str], *, max_bytes: int | None = None) -> tuple[dict[str, Any], dict[str, Any]]:
     """Read arrays and facts; a file without facts yields an empty dictionary. The one reader of NPZ of this package.
 
-    Parameters
-    ----------
-    path : path
-    max_bytes : int, optional
-        What the file may unpack to; by default `MKLREF_MAX_BYTES` of the environment, or 4 GiB.
-
-    Raises
-    ------
-    UnsafeFile
-        Not a zip, truncated, holding pickled objects, unpacking to more than max_bytes or than there is memory,
-        claiming another size than it has, or holding two arrays of one name.
-    FileNotFoundError, PermissionError
-        As `open` does.
-    InvalidType
-        No path.
+    It may unpack to max_bytes, by default `MKLREF_MAX_BYTES` of the environment, or 4 GiB. `UnsafeFile` is raised for
+    what is no zip, truncated, holds pickled objects, unpacks to more than that or than there is memory, claims another
+    size than it has, or holds two arrays of one name; `InvalidType` for what is no path; `OSError` as `open` does.
     """
     _require_path(path)
     with open(path, "rb") as file:  # noqa: PTH123  (any path-like; its errors are the caller's, not damage)

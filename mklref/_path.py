@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from mklref._validate import asks_to_stop, check_callback
-from mklref.exceptions import Interrupted, InvalidParameter, KernelsLost
+from mklref._run import along
+from mklref._validate import check_callback, checked_values
+from mklref.exceptions import InvalidParameter
 from mklref.native.solver import solve
 from mklref.problem import Problem, require_problem
 from mklref.regularizers import Lp
@@ -52,7 +53,7 @@ def solve_path(
     InvalidParameter
         Neither or both of C and p, no sequence, or a value outside its interval.
     InvalidType
-        Not a `Problem`, or a callback that cannot be called.
+        Not a `Problem`, values that are no numbers, or a callback that cannot be called.
     Interrupted
         On Ctrl-C, and where a cluster is lost; its `path` has the points that were finished, its `solution` the one
         that was not.
@@ -63,25 +64,13 @@ def solve_path(
     check_callback(callback, "Solution")
     if (C is None) == (p is None):
         raise InvalidParameter("give either C or p, the quantity that varies along the path.")
-    changes: list[dict[str, Any]] = (
-        [{"C": value} for value in _values("C", C)] if p is None else [{"regularizer": Lp(q)} for q in _values("p", p)]
-    )
+    label, given = ("C", C) if p is None else ("p", p)
+    values = checked_values(label, given, "numbers; for one value call solve.")
+    changes = ({"C": value} if p is None else {"regularizer": Lp(value)} for value in values)
     problems = [problem.replace(**change) for change in changes]  # every value is checked before work starts
-    solutions: list[Solution] = []
-    try:
-        for member in problems:
-            solutions.append(solve(member, tol=tol, start=solutions[-1] if solutions else start, **options))
-            if asks_to_stop(callback, solutions[-1]):
-                break
-    except KeyboardInterrupt as stopped:
-        raise Interrupted.along(stopped, solutions) from None
-    except KernelsLost as lost:
-        raise KernelsLost(lost.message, lost.solution, solutions) from None
+
+    def solved(member: Problem, last: Solution | None) -> Solution:
+        return solve(member, tol=tol, start=start if last is None else last, **options)
+
+    solutions: list[Solution] = along(problems, solved, callback)
     return solutions
-
-
-def _values(name: str, given: Any) -> list[Any]:
-    """The values along the path, as a list; that each is a number is left to the problems."""
-    if isinstance(given, str | bytes) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) != 1:
-        raise InvalidParameter(f"{name} = {given!r} must be a sequence of numbers; for one value call solve.")
-    return list(given)

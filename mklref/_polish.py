@@ -175,22 +175,9 @@ def newton(
 ) -> Iterator[Point]:
     """Feasible points after each Newton step from a point whose active set is near that of the optimum.
 
-    Parameters
-    ----------
-    problem : Problem
-    regularizer : Regularizer
-        That of the problem, or `Fixed` weights for its machines alone.
-    point : Point
-    tolerance : float
-        Distance from a bound, relative to the cost of the sample, within which beta_i is taken to lie on it.
-    share : float
-        Share of theta'q from which a kernel counts as active where R* has kinks.
-    steps : int
-
-    Yields
-    ------
-    Point
-        Samples that a step takes out of their interval stay at the end of it from then on.
+    The regulariser is that of the problem, or `Fixed` weights for its machines alone. beta_i is taken to lie on a bound
+    within `tolerance` times its cost; where R* has kinks, a kernel is active from a `share` of the largest theta'q on.
+    Samples that a step takes out of their interval stay at the end of it from then on.
     """
     samples = Samples(problem)
     beta, free = samples.snapped(np.concatenate(problem.split(point.dual_coef)), tolerance)

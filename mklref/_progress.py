@@ -37,14 +37,7 @@ class _Line:
 
 
 class Steps(_Line):
-    """Shows how many of a known number of steps are done, or of an unknown one.
-
-    Parameters
-    ----------
-    shown : bool
-    label : str
-    total : int or None
-    """
+    """Shows how many of a known number of steps are done, or of an unknown one."""
 
     def __init__(self, shown: bool, label: str, total: int | None) -> None:
         known = "" if total is None else f"/{total}"
@@ -57,17 +50,7 @@ class Steps(_Line):
 
 
 class Progress(_Line):
-    """Shows how far a relative gap, or another residual, has come on a logarithmic scale from 1 down to a target.
-
-    Parameters
-    ----------
-    shown : bool
-    label : str
-    target : float
-        Where the bar is full.
-    quantity : str
-        What is shown.
-    """
+    """Shows how far a relative gap, or another quantity, has come on a logarithmic scale from 1 down to a target."""
 
     def __init__(self, shown: bool, label: str, target: float, quantity: str = "gap") -> None:
         self._decades = max(1e-9, -math.log10(min(target, 0.999)))

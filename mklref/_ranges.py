@@ -169,12 +169,7 @@ def _extremes(
     """min and max of each theta_m + d_m subject to lower <= images'd + b <= upper, spend'(theta + d) <= 1, the simplex.
 
     In what is changed, of which nothing is allowed, and in the unit of the scores: tolerances of linear programs are
-    absolute, and targets may be of 1e-9.
-
-    Raises
-    ------
-    SolverFailure
-        A program was not solved.
+    absolute, and targets may be of 1e-9. `SolverFailure` where a program was not solved.
     """
     from scipy.optimize import linprog
 

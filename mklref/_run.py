@@ -1,4 +1,4 @@
-"""What every iterative solver shares: checks, clock, records, callback, progress line, and when to stop.
+"""What every iterative solver shares: checks, clock, records, callback, progress line, when to stop; and every path.
 
     recorder = Recorder("solving", tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress)
     with recorder.running(lambda: solution(Status.INTERRUPTED)):      # Ctrl-C ends in Interrupted
@@ -15,7 +15,7 @@ before each further one, and may have as many records from each.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -23,7 +23,7 @@ import numpy as np
 
 from mklref._progress import Progress
 from mklref._validate import asks_to_stop, check_callback, check_limits
-from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType
+from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType, KernelsLost
 from mklref.problem import Problem, require_problem
 from mklref.solution import Solution, Status
 
@@ -32,24 +32,10 @@ R = TypeVar("R")
 
 
 class Recorder(Generic[R]):
-    """The records of one run, and its limits.
+    """The records of one run, and its limits: `max_iter` records, and `max_time` seconds from now (`late`).
 
-    Parameters
-    ----------
-    label : str
-        What the progress line calls the run.
-    tol : float
-        Where the progress line is full.
-    max_iter : int
-        Largest number of records.
-    max_time : float, optional
-        Seconds from now; `late` says whether they have passed.
-    callback : callable, optional
-        Called with every record; a true return value asks to stop.
-    progress : bool
-        Whether to show a line.
-    quantity : str
-        What the line shows: "gap" or another residual.
+    The callback is called with every record, and asks to stop by a true value. With `progress` there is a line, called
+    `label`, that shows the gap or another quantity and is full at `tol`.
     """
 
     def __init__(
@@ -163,6 +149,30 @@ class Best(Generic[P]):
         return point
 
 
+def along(
+    problems: Iterable[Any], solve: Callable[[Any, Any], Any], callback: Any, path: Callable[[list[Any]], Any] = list
+) -> Any:
+    """The path of the solutions of problems, each solved from the one before, which is None at first.
+
+    It ends where `solve` returns None or the callback asks to stop. What ends it by force has the points so far.
+    """
+    solutions: list[Any] = []
+    try:
+        for problem in problems:
+            found = solve(problem, solutions[-1] if solutions else None)
+            if found is None:
+                break
+            solutions.append(found)
+            if asks_to_stop(callback, found):
+                break
+    except KeyboardInterrupt as stopped:
+        because = getattr(stopped, "because", None)
+        raise Interrupted(getattr(stopped, "solution", None), path(solutions), because) from None
+    except KernelsLost as lost:
+        raise KernelsLost(lost.message, lost.solution, path(solutions)) from None
+    return path(solutions)
+
+
 def check_options(problem: Any, tol: Any, max_iter: Any, max_time: Any, callback: Any) -> None:
     """Raise InvalidType or InvalidParameter unless a solver can start with these."""
     require_problem(problem)
@@ -184,12 +194,8 @@ def check_range(C: float, largest: float) -> None:
 def check_start(problem: Problem, start: Any, label: str = "start") -> None:
     """Refuse a start that is no solution of a problem with as many machines, samples and kernels.
 
-    Raises
-    ------
-    InvalidType
-        For anything that is no solution, or holds something else than arrays of real numbers.
-    InvalidInput
-        Another number of machines, samples or kernels; numbers that are not finite, or negative weights.
+    `InvalidType` for anything that is no solution, or holds something else than arrays of real numbers; `InvalidInput`
+    for another number of machines, samples or kernels, for numbers that are not finite, and for negative weights.
     """
     if not isinstance(start, Solution):
         raise InvalidType(

@@ -31,10 +31,7 @@ _GROUP = Path("/sys/fs/cgroup")
 def limit(max_bytes: int | None = None) -> int:
     """What a file may unpack to: `max_bytes` if it is given, else what MKLREF_MAX_BYTES says, else 4 GiB.
 
-    Raises
-    ------
-    InvalidParameter
-        MKLREF_MAX_BYTES is no positive integer.
+    `InvalidParameter` if that is no positive integer.
     """
     if max_bytes is not None:
         return max_bytes
@@ -78,29 +75,16 @@ def _said(file: Path) -> str:
 
 
 def read_bytes(path: Path, max_bytes: int) -> bytes:
-    """The content of a file that is no longer than `max_bytes`, whatever its size said.
-
-    Raises
-    ------
-    UnsafeFile
-        It is longer, or longer than there is memory.
-    OSError
-        As `open` does.
-    """
+    """The content of a file, or `UnsafeFile` if it is longer than `max_bytes` or than the memory, whatever it says."""
     require_room(path, path.stat().st_size, max_bytes)
     with path.open("rb") as file:
         return b"".join(chunks(file, path, max_bytes))
 
 
 def unpacked(path: Path, max_bytes: int) -> bytes:
-    """The content of a gzip file. Nothing is kept of one that unpacks to more than `max_bytes`.
+    """The content of a gzip file. Nothing is kept of one that unpacks to more than `max_bytes` or than there is memory.
 
-    Raises
-    ------
-    UnsafeFile
-        It unpacks to more, or to more than there is memory.
-    OSError, EOFError, zlib.error
-        As `gzip.open` does.
+    `UnsafeFile` then; what is damaged raises the errors of `gzip.open`: OSError, EOFError, zlib.error.
     """
     size = gzip_size(path, max_bytes)
     require_room(path, size, max_bytes)
@@ -135,21 +119,9 @@ def lines_of(file: IO[str], where: object) -> Iterator[str]:
 
 
 def parse_json(text: bytes, where: str | PathLike[str], *, nonfinite: bool = False) -> Any:
-    """JSON that means one thing: no key twice, no number beyond float64, no half of a character.
+    """JSON in UTF-8 that means one thing: no key twice, no number beyond float64, no half of a character.
 
-    Parameters
-    ----------
-    text : bytes
-        In UTF-8.
-    where : path
-        For the message.
-    nonfinite : bool
-        Accept NaN and Infinity, which are Python's and not JSON's.
-
-    Raises
-    ------
-    UnsafeFile
-        Anything else.
+    Else `UnsafeFile`, which names `where`. NaN and Infinity, which are Python's and not JSON's, pass if `nonfinite`.
     """
 
     def constant(name: str) -> float:
@@ -192,10 +164,7 @@ def _float(digits: str) -> float:
 def numbers_of(value: Any) -> Array:
     """Nested lists of numbers as an array; the texts "inf", "-inf" and "nan" stand for what JSON cannot write.
 
-    Raises
-    ------
-    ValueError
-        Anything else among them, such as texts, true or null; lists of different lengths.
+    `ValueError` for anything else among them, such as texts, true or null, and for lists of different lengths.
     """
     return np.array(_plain(value), dtype=np.float64)
 

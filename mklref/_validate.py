@@ -13,7 +13,7 @@ from __future__ import annotations
 import numbers
 import operator
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Set
 from typing import Any
 
 import numpy as np
@@ -25,10 +25,7 @@ from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, Inv
 def checked_real(label: str, value: Any, remedy: str) -> float:
     """`value` as a float if it is a real number, infinite or NaN included; an integer beyond float64 is infinite.
 
-    Raises
-    ------
-    InvalidType
-        Anything else, such as a text, a bool or a complex number.
+    `InvalidType` for anything else, such as a text, a bool or a complex number.
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); {remedy}")
@@ -42,12 +39,7 @@ def checked_real(label: str, value: Any, remedy: str) -> float:
 def checked_number(label: str, value: Any, interval: str, inside: Callable[[float], bool], remedy: str) -> float:
     """`value` as a float if it is a number in the interval.
 
-    Raises
-    ------
-    InvalidType
-        Not a real number.
-    InvalidParameter
-        A number outside of the interval, or one that float64 cannot hold.
+    `InvalidType` if it is no real number, `InvalidParameter` outside of the interval, or if float64 cannot hold it.
     """
     number = checked_real(label, value, f"give a number in {interval}: {remedy}")
     if not inside(number) or (np.isinf(number) and not isinstance(value, float | np.floating)):
@@ -74,15 +66,7 @@ def checked_positive(label: str, value: Any, remedy: str = "give a positive fini
 
 
 def checked_count(label: str, value: Any, least: int, remedy: str) -> int:
-    """`value` as an int.
-
-    Raises
-    ------
-    InvalidType
-        Not an integer.
-    InvalidParameter
-        Less than `least`, or more than float64 can hold.
-    """
+    """`value` as an int; `InvalidType` if it is none, `InvalidParameter` below `least`, or beyond float64."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
         raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); give an integer: {remedy}")
     if not least <= int(value) < 2**1000:
@@ -110,6 +94,14 @@ def checked_words(label: str, value: Any) -> tuple[str, ...]:
     return words
 
 
+def checked_values(label: str, given: Any, what: str) -> list[Any]:
+    """The entries of an ordered collection as a list, whatever they are; else `InvalidParameter` says of what."""
+    some = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | Set)
+    if not some or getattr(given, "ndim", 1) == 0:
+        raise InvalidParameter(f"{label} = {given!r} must be a sequence of {what}")
+    return list(given)
+
+
 def checked_flag(label: str, value: Any) -> bool:
     """`value` as a bool if it is one, else `InvalidType`."""
     if not isinstance(value, bool | np.bool_):
@@ -133,10 +125,7 @@ def check_callback(callback: Any, argument: str) -> None:
 def asks_to_stop(callback: Any, argument: Any) -> bool:
     """Call a callback, if there is one; says whether it asks to stop.
 
-    Raises
-    ------
-    InvalidType
-        It returns what is neither true nor false, as an array of several numbers.
+    `InvalidType` if it returns what is neither true nor false, as an array of several numbers.
     """
     if callback is None:
         return False
@@ -167,15 +156,9 @@ def check_time(max_time: Any) -> None:
 def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKernel) -> FloatArray:
     """Return `data` as a float64 or float32 array, a view wherever possible.
 
-    Integers become float64. Complex, boolean, object, sparse and masked data are refused, because their
-    conversion would silently drop something; so are long doubles that float64 cannot hold.
-
-    Raises
-    ------
-    InvalidType
-        Data of one of those kinds.
-    InvalidInput
-        Of the given class: a ragged sequence.
+    Integers become float64. `InvalidType` for complex, boolean, object, sparse and masked data, because their
+    conversion would silently drop something, and for long doubles that float64 cannot hold; the given error for a
+    ragged sequence.
     """
     sparse = sys.modules.get("scipy.sparse")  # who has a sparse matrix has imported it; we save that time
     if sparse is not None and sparse.issparse(data):
@@ -229,12 +212,14 @@ def checked_vector(data: Any, label: str, length: int) -> Array:
     return checked_array(data, label, (length,))
 
 
-def checked_array(data: Any, label: str, shape: tuple[int, ...], remedy: str = "") -> Array:
+def checked_array(
+    data: Any, label: str, shape: tuple[int, ...], remedy: str = "", error: type[InvalidInput] = InvalidParameter
+) -> Array:
     """A float64 array of this shape, if `data` is a finite one; else an error that names it."""
-    array = as_float_array(data, label, InvalidParameter)
+    array = as_float_array(data, label, error)
     if array.shape != shape:
-        raise InvalidParameter(f"{label} has shape {array.shape}; expected {shape}{remedy}.")
-    require_finite(array, label, InvalidParameter)
+        raise error(f"{label} has shape {array.shape}; expected {shape}{remedy}.")
+    require_finite(array, label, error)
     return array.astype(np.float64, copy=False)
 
 
@@ -256,8 +241,13 @@ def positive_vector(label: str, value: Any, remedy: str) -> Array:
         raise InvalidParameter(f"{label} has shape {vector.shape}; give one number for each kernel, (M,).")
     if not np.all(np.isfinite(vector)) or vector.min() <= 0.0:
         raise InvalidParameter(f"{label} = {vector} must be finite and positive: {remedy}")
-    vector.flags.writeable = False
-    return vector
+    return read_only(vector)
+
+
+def read_only(array: Array) -> Array:
+    """The array, to which nobody writes any more."""
+    array.flags.writeable = False
+    return array
 
 
 def check_length(owner: str, label: str, length: int, kernels: int) -> None:

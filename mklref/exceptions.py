@@ -124,13 +124,6 @@ class Interrupted(KeyboardInterrupt):
         self.path = path
         self.because = because
 
-    @classmethod
-    def along(
-        cls, stopped: KeyboardInterrupt, path: RegularizationPath | list[Solution] | list[SynthesisSolution]
-    ) -> Interrupted:
-        """What has ended one point of a path, with the points that were finished before it."""
-        return cls(getattr(stopped, "solution", None), path, getattr(stopped, "because", None))
-
 
 class MKLWarning(UserWarning):
     """Base class of every warning that mklref issues."""

@@ -78,19 +78,19 @@ class MulticlassProblem(Problem):
     ) -> None:
         if not isinstance(strategy, str) or strategy not in STRATEGIES:
             raise InvalidParameter(f"strategy = {strategy!r} is unknown; known names: {', '.join(STRATEGIES)}.")
-        object.__setattr__(self, "strategy", strategy)
+        self._put("strategy", strategy)
         super().__init__(
             kernels, y, C=C, loss=loss, regularizer=regularizer, intercept=intercept, sample_weight=sample_weight
         )
         members, k = np.searchsorted(self.classes, self.y), len(self.classes)
         pairs = combinations(range(k), 2) if strategy == "one_vs_one" else ((positive, None) for positive in range(k))
-        object.__setattr__(self, "machines", tuple(self._machine(members, *pair) for pair in pairs))
+        self._put("machines", tuple(self._machine(members, *pair) for pair in pairs))
 
     def _checked_targets(self, y: Any) -> NDArray[Any]:
         if self.loss.targets != "labels":
             raise InvalidParameter(f"loss {self.loss} takes no labels; use 'hinge', 'squared_hinge' or 'logistic'.")
         targets, classes = encode_classes(y, self.n_samples)
-        object.__setattr__(self, "classes", classes)
+        self._put("classes", classes)
         return targets
 
     def _machine(self, members: NDArray[np.intp], positive: int, negative: int | None) -> Machine:

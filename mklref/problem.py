@@ -10,14 +10,14 @@ with 1'beta_p = c_b where there are intercepts. A `Problem` states one machine; 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_flag, checked_positive, checked_targets, require_finite
+from mklref._validate import as_float_array, checked_flag, checked_positive, checked_targets, read_only, require_finite
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
 from mklref.losses import Loss, as_loss
@@ -48,7 +48,38 @@ class Point(NamedTuple):
     intercept: Any
 
 
-class Problem:
+class Frozen:
+    """Built from arguments that are kept under their names, validated once, and never written to again."""
+
+    __slots__ = ()
+    _ARGUMENTS: ClassVar[tuple[str, ...]]
+
+    def _put(self, name: str, value: object) -> None:
+        object.__setattr__(self, name, value)
+
+    def replace(self, **changes: Any) -> Self:
+        """A new problem that differs in the named arguments and shares everything else."""
+        return type(self)(**{**self._arguments(), **changes})
+
+    def _arguments(self) -> dict[str, Any]:
+        """What it was built from."""
+        return {name: getattr(self, name) for name in self._ARGUMENTS}
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a {type(self).__name__} is frozen; use problem.replace({name}=...) for a changed one.")
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a {type(self).__name__} is frozen.")
+
+    def __reduce__(self) -> Any:
+        return _rebuild, (type(self), self._arguments())
+
+
+def _rebuild(kind: Callable[..., Any], arguments: dict[str, Any]) -> Any:
+    return kind(**arguments)
+
+
+class Problem(Frozen):
     """A kernel machine whose kernel is learned.
 
     Minimise over functions f_m in H_m and the intercept b
@@ -125,9 +156,7 @@ class Problem:
         intercept: bool = True,
         sample_weight: Any = None,
     ) -> None:
-        def put(name: str, value: object) -> None:
-            object.__setattr__(self, name, value)
-
+        put = self._put
         put("kernels", stack(kernels))
         put("loss", as_loss(loss))
         put("regularizer", as_regularizer(regularizer))
@@ -157,7 +186,7 @@ class Problem:
                 raise InvalidTarget(f"y holds only the class {shown}; loss {loss} needs samples of both -1 and +1.")
         if loss.targets == "ones" and not np.array_equal(found, [1.0]):
             raise InvalidTarget(f"y holds the values {shown}; loss {loss} has one class: give y = np.ones(n).")
-        return _read_only(targets)
+        return read_only(targets.copy())
 
     @property
     def n_kernels(self) -> int:
@@ -200,14 +229,6 @@ class Problem:
         """One intercept for each machine as a solution has them: a float, or an array (P,)."""
         return np.array(values, dtype=float) if self.several else float(values[0])
 
-    def replace(self, **changes: Any) -> Self:
-        """A new problem that differs in the named arguments and shares everything else."""
-        return type(self)(**{**self._arguments(), **changes})
-
-    def _arguments(self) -> dict[str, Any]:
-        """What it was built from."""
-        return {name: getattr(self, name) for name in self._ARGUMENTS}
-
     def to_latex(self, formulation: str | None = None) -> str:
         """The problem, or its statement in a formulation, as LaTeX without delimiters.
 
@@ -236,24 +257,11 @@ class Problem:
 
         return _display.problem(self, self.to_latex())
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a {type(self).__name__} is frozen; use problem.replace({name}=...) for a changed one.")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a {type(self).__name__} is frozen.")
-
-    def __reduce__(self) -> Any:
-        return _rebuild, (type(self), self._arguments())
-
     def __repr__(self) -> str:
         return (
             f"Problem(M={self.n_kernels}, n={self.n_samples}, C={self.C:g}, loss={self.loss}, "
             f"regularizer={self.regularizer}, intercept={self.intercept})"
         )
-
-
-def _rebuild(kind: type[Problem], arguments: dict[str, Any]) -> Problem:
-    return kind(**arguments)
 
 
 def on_samples(problem: P, samples: Any, kernels: Any, **changes: Any) -> P:
@@ -282,13 +290,6 @@ def require_problem(problem: Any) -> None:
         raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...).{own}")
 
 
-def _read_only(array: Array) -> Array:
-    """A copy that nobody can write to: what the caller does to his own array later changes no problem."""
-    own = array.copy()
-    own.flags.writeable = False
-    return own
-
-
 def _checked_costs(C: float, weight: Array) -> Array:
     """C * sample_weight, where every product has all its digits."""
     with np.errstate(over="ignore", under="ignore"):
@@ -301,7 +302,7 @@ def _checked_costs(C: float, weight: Array) -> Array:
             f"[{_SMALLEST_COST:.3g}, {np.finfo(float).max:.3g}]. Rescale C or the weights; drop a sample that should "
             "not count."
         )
-    return _read_only(costs)
+    return read_only(costs)
 
 
 def _checked_intercept(intercept: Any, loss: Loss) -> bool:
@@ -331,7 +332,7 @@ def checked_sample_weight(sample_weight: Any, n: int) -> Array | None:
         raise InvalidParameter(
             f"sample_weight[{i}] = {array[i]:g} must be positive; drop a sample that should not count."
         )
-    return _read_only(array.astype(np.float64, copy=False))
+    return read_only(array.astype(np.float64))
 
 
 def _require_attainable(costs: Array, loss: Loss, regularizer: Regularizer) -> None:

@@ -69,11 +69,11 @@ class SignedProblem(Problem):
         trace: float | None = None,
     ) -> None:
         super().__init__(kernels, y, C=C, loss=loss, regularizer=Lp(1), intercept=intercept)
-        object.__setattr__(self, "traces", self.kernels.traces())
+        self._put("traces", self.kernels.traces())
         if self.traces.min() <= 0.0:
             raise InvalidParameter(f"kernels[{self.traces.argmin()}] is zero and has no trace to divide by; drop it.")
         given = self.n_samples if trace is None else trace
-        object.__setattr__(self, "trace", checked_positive("trace", given, "that of the combined kernel."))
+        self._put("trace", checked_positive("trace", given, "that of the combined kernel."))
 
     def with_kernels(self, kernels: Any, regularizer: Regularizer) -> Problem:
         """The same machine on other kernels, with nonnegative weights."""

@@ -47,7 +47,7 @@ def main() -> int:
     arguments = parser.parse_args()
     rows = stored_rows(arguments.json)
     published = real.published()
-    for name in sorted(arguments.names or published, key=lambda name: published[name]["samples"]):
+    for name in sorted(arguments.names or published, key=lambda name: int(published[name]["samples"])):
         if any(row["problem"] == name for row in rows):
             continue
         rows.append(checked(name))

@@ -61,9 +61,9 @@ def real_problems(largest: int, only: str) -> Iterator[Proven]:
     """The real problems, with their published bounds."""
     published = real.published()
     for case in real.select():
-        if published[case.name]["samples"] <= largest and fnmatchcase(case.name, only):
-            entry = published[case.name]
-            yield case.name, case.build()[0], float.fromhex(entry["lower_hex"]), float.fromhex(entry["upper_hex"])
+        entry = published[case.name]
+        if int(entry["samples"]) <= largest and fnmatchcase(case.name, only):
+            yield case.name, case.build()[0], entry["lower"], entry["upper"]
 
 
 SUITES: dict[str, Callable[[int, str], Iterator[Proven]]] = {"real": real_problems, "catalogue": catalogue}

@@ -111,13 +111,7 @@ def chosen_job(
     reference_tol: float,
     value_tol: float,
 ) -> Job:
-    """What a cross-check of the problem solves, every argument checked.
-
-    Raises
-    ------
-    InvalidParameter, InvalidType, NotApplicable
-        As for `crosscheck`.
-    """
+    """What a cross-check of the problem solves, every argument checked; what is raised, as for `crosscheck`."""
     if not getattr(problem, "signed", False):
         require_problem(problem)
     for name, value in (("tol", tol), ("reference_tol", reference_tol), ("value_tol", value_tol)):
@@ -126,13 +120,7 @@ def chosen_job(
 
 
 def chosen_formulations(problem: Any, names: Sequence[str] | None) -> tuple[str, ...]:
-    """The formulations that a cross-check of the problem solves: those named, or the default ones that apply.
-
-    Raises
-    ------
-    InvalidParameter, InvalidType, NotApplicable
-        As for `crosscheck`.
-    """
+    """The formulations that a cross-check of the problem solves: those named, or the default ones that apply."""
     reasons = reference.explain(problem)
     applicable = reference.formulations(problem)
     if names is None:

@@ -9,12 +9,10 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
-from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,8 +21,7 @@ from mklref import native, reference
 from mklref._conic.scaling import Factors, factorize
 from mklref._crosscheck.row import NATIVE, Row
 from mklref.certificate.allowance import entries_error
-from mklref.exceptions import FalseClaim, MKLError, MKLWarning, SolverFailure
-from mklref.solution import Solution
+from mklref.exceptions import FalseClaim, MKLError, MKLWarning
 
 
 class Job(NamedTuple):
@@ -78,11 +75,27 @@ def _row(
     job: Job, formulation: str, solver: str, factors: Factors | None = None, *, max_time: float | None = None
 ) -> Row:
     """One answer; what a solver warns of or fails with goes into the note."""
-    if formulation == NATIVE:
-        allowed, solve = job.tol, partial(native.solve, job.problem, tol=job.tol, max_time=max_time)
-    else:
-        allowed, solve = job.reference_tol, partial(_conic_solution, job.problem, formulation, solver, factors)
-    return _answered(job.problem, formulation, solver, solve, allowed)
+    solution, claim, notes, problem = None, "", [], job.problem
+    started = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        try:
+            if formulation == NATIVE:
+                solution = native.solve(problem, tol=job.tol, max_time=max_time)
+            else:
+                solution = reference.compile(problem, formulation, factors=factors).solve(solver=solver)
+        except MKLError as failure:
+            claim = failure.claim if isinstance(failure, FalseClaim) else ""
+            notes.append(str(failure))
+    seconds = time.perf_counter() - started
+    for warning in caught:
+        if issubclass(warning.category, MKLWarning):
+            notes.append(str(warning.message))
+        else:
+            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+    allowed = job.tol if formulation == NATIVE else job.reference_tol
+    error = rounding(problem, solution) if solution else 0.0
+    return Row(formulation, solver, seconds, solution, " ".join(notes), allowed, claim, error)
 
 
 def rounding(problem: Any, solution: Any) -> float:
@@ -93,33 +106,6 @@ def rounding(problem: Any, solution: Any) -> float:
     """
     rows, weights = problem.split(solution.dual_coef), np.abs(solution.weights)
     return sum(entries_error(m.problem, row, weights) for m, row in zip(problem.machines, rows, strict=True))
-
-
-def _conic_solution(problem: Any, formulation: str, solver: str, factors: Factors | None) -> Solution:
-    solution: Solution = reference.compile(problem, formulation, factors=factors).solve(solver=solver)
-    return solution
-
-
-def _answered(problem: Any, formulation: str, solver: str, solve: Callable[[], Solution], allowed: float) -> Row:
-    solution, claim, notes = None, "", []
-    started = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        try:
-            solution = solve()
-        except FalseClaim as failure:
-            claim = failure.claim
-            notes.append(str(failure))
-        except MKLError as failure:
-            notes.append(str(failure))
-    seconds = time.perf_counter() - started
-    for warning in caught:
-        if issubclass(warning.category, MKLWarning):
-            notes.append(str(warning.message))
-        else:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
-    error = rounding(problem, solution) if solution else 0.0
-    return Row(formulation, solver, seconds, solution, " ".join(notes), allowed, claim, error)
 
 
 _shared: tuple[Sequence[Job], dict[int, Factors]] = ((), {})
@@ -244,10 +230,16 @@ class _Workers:
         future = self.found[one]
         if one not in self.late and not _died(future):
             return future.result()
-        job = self.jobs[one.job]
-        late = self.max_time if one in self.late else None
-        row = _answered(job.problem, *one[1:], partial(_fail, one.solver, late), job.reference_tol)
-        return row if late is None else replace(row, seconds=late)
+        seconds = 0.0
+        why = (
+            "its process ended without an answer, by a crash or for lack of memory; leave the solver out, or solve "
+            "fewer rows at a time."
+        )
+        if one in self.late:
+            seconds = self.max_time or 0.0
+            why = f"no answer within max_time = {seconds:g} seconds; give it more, or fewer samples."
+        allowed = self.jobs[one.job].reference_tol
+        return Row(one.formulation, one.solver, seconds, None, f"{one.solver}: {why}", allowed)
 
     def _go_on(self) -> None:
         """Begin as many of the rows that are left as there are processes for, and wait for one of them."""
@@ -276,12 +268,3 @@ class _Workers:
 def _died(future: Future[Row]) -> bool:
     """Whether the process of a row has died, which is known once it is there."""
     return isinstance(future.exception(), BrokenProcessPool)
-
-
-def _fail(solver: str, late: float | None) -> Solution:
-    if late is not None:
-        raise SolverFailure(f"{solver}: no answer within max_time = {late:g} seconds; give it more, or fewer samples.")
-    raise SolverFailure(
-        f"{solver}: its process ended without an answer, by a crash or for lack of memory; leave the solver out, or "
-        "solve fewer rows at a time."
-    )

@@ -25,21 +25,10 @@ DUAL_NORMS = r"g_m = \sqrt{\beta^\top K_m\, \beta}"
 
 
 def statement(name: str, problem: Problem | None = None) -> str:
-    r"""A formulation as display mathematics without delimiters.
+    r"""A formulation as display mathematics without delimiters, with loss and regulariser of a problem written out.
 
-    Parameters
-    ----------
-    name : str
-        One of `reference.explain(problem)`, for instance "dual".
-    problem : Problem, optional
-        Whose loss and regulariser are written out; without it the symbols V, R and psi stand for any.
-
-    Raises
-    ------
-    InvalidParameter
-        An unknown name.
-    NotApplicable
-        The formulation does not cover the problem; the message says why.
+    Without one the symbols V, R and psi stand for any. The name is one of `reference.explain(problem)`;
+    `InvalidParameter` for another, and `NotApplicable`, which says why, if it does not cover the problem.
     """
     formulation = as_formulation(name)
     if problem is not None:
@@ -247,12 +236,7 @@ TALL = re.compile(r"(\\[bB]igg?(?:\)|\]|\\rVert|\\\|))(?=[\^_])")
 def mathml(latex: str, *, block: bool) -> str:
     """The formula in MathML, which browsers draw without a script and without a network.
 
-    By math-core, which the extras `docs` and `explore` bring.
-
-    Raises
-    ------
-    math_core.LatexError
-        For what is no LaTeX, so that no page is made with it.
+    By math-core, which the extras `docs` and `explore` bring. What is no LaTeX ends in its error, and no page is made.
     """
     return str(_converter().convert_with_local_state(TALL.sub(r"\1{}", latex), displaystyle=block))
 

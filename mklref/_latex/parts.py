@@ -8,34 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mklref.losses import (
-    DensityLevelSet,
-    EpsilonInsensitive,
-    Hinge,
-    Huber,
-    Logistic,
-    Loss,
-    OneClass,
-    Pinball,
-    Squared,
-    SquaredEpsilonInsensitive,
-    SquaredHinge,
-)
-from mklref.regularizers import (
-    BlockNorm,
-    ConcaveBlock,
-    ElasticNet,
-    Fixed,
-    Groups,
-    HalfPower,
-    Lp,
-    Mahalanobis,
-    Power,
-    Regularizer,
-    Tikhonov,
-    WeightedL1,
-    WeightedLp,
-)
+from mklref import losses as kinds, regularizers as reg
 from mklref.regularizers.norms import ball_exponent, block_exponent, conjugate_exponent
 
 if TYPE_CHECKING:
@@ -82,34 +55,34 @@ def parts_of(problem: Problem) -> Parts:
     )
 
 
-def losses(loss: Loss, c: str) -> tuple[str, str, tuple[str, ...]]:
+def losses(loss: kinds.Loss, c: str) -> tuple[str, str, tuple[str, ...]]:
     """V(t_i, y_i), the sum -sum_i c_i V*(-beta_i/c_i, y_i), and the domain of beta."""
     y, square = r"y^\top\beta", rf"\frac12 \sum_i \beta_i^2 / {c}"
     match loss:
-        case Hinge():
+        case kinds.Hinge():
             return r"\max(0,\, 1 - y_i t_i)", y, (rf"0 \le y_i \beta_i \le {c}",)
-        case SquaredHinge():
+        case kinds.SquaredHinge():
             return r"\tfrac12 \max(0,\, 1 - y_i t_i)^2", f"{y} - {square}", (r"y_i \beta_i \ge 0",)
-        case Logistic():
+        case kinds.Logistic():
             entropy = rf"\sum_i {c}\, H(y_i \beta_i / {c})"
             return r"\log(1 + e^{-y_i t_i})", entropy, (rf"0 \le y_i \beta_i \le {c}",)
-        case Squared():
+        case kinds.Squared():
             return r"\tfrac12 (y_i - t_i)^2", f"{y} - {square}", ()
-        case EpsilonInsensitive(epsilon=e):
+        case kinds.EpsilonInsensitive(epsilon=e):
             tube = rf"{y} - {number(e)} \lVert\beta\rVert_1"
             return rf"\max(0,\, |y_i - t_i| - {number(e)})", tube, (rf"|\beta_i| \le {c}",)
-        case SquaredEpsilonInsensitive(epsilon=e):
+        case kinds.SquaredEpsilonInsensitive(epsilon=e):
             tube = rf"{y} - {number(e)} \lVert\beta\rVert_1 - {square}"
             return rf"\tfrac12 \max(0,\, |y_i - t_i| - {number(e)})^2", tube, ()
-        case Huber(delta=d):
+        case kinds.Huber(delta=d):
             return rf"V_{{{number(d)}}}(y_i - t_i)", f"{y} - {square}", (rf"|\beta_i| \le {times(d, c)}",)
-        case Pinball(tau=tau):
+        case kinds.Pinball(tau=tau):
             low, high = number(tau - 1.0), number(tau)
             value = rf"\max\left({high} (y_i - t_i),\, {low} (y_i - t_i)\right)"
             return value, y, (rf"{low}\, {c} \le \beta_i \le {high}\, {c}",)
-        case OneClass():
+        case kinds.OneClass():
             return r"\max(0,\, -t_i)", "", (rf"0 \le \beta_i \le {c}",)
-        case DensityLevelSet():
+        case kinds.DensityLevelSet():
             return r"\max(0,\, 1 - t_i)", r"\mathbf 1^\top\beta", (rf"0 \le \beta_i \le {c}",)
     return "V(t_i, y_i)", Parts.dual_losses, ()
 
@@ -124,49 +97,49 @@ class Penalty(NamedTuple):
     weight_set: tuple[str, ...] = ()
 
 
-def penalties(regularizer: Regularizer) -> Penalty:
+def penalties(regularizer: reg.Regularizer) -> Penalty:
     """Those of a regulariser; for one of somebody's own the symbols of the notation."""
     match regularizer:
-        case Lp(p=p):
+        case reg.Lp(p=p):
             return _ball(p)
-        case BlockNorm(q=q) if q <= 2.0:
+        case reg.BlockNorm(q=q) if q <= 2.0:
             return _ball(ball_exponent(q))
-        case BlockNorm(q=q):
+        case reg.BlockNorm(q=q):
             dual = number(conjugate_exponent(q))
             return Penalty(rf"\tfrac12 \lVert\rho\rVert_{{{number(q)}}}^2", rf"\tfrac12 \lVert g\rVert_{{{dual}}}^2")
-        case WeightedLp(p=p):
+        case reg.WeightedLp(p=p):
             block, dual = number(block_exponent(p)), number(conjugate_exponent(p))
             return Penalty(
                 rf"\tfrac12 \left\lVert (\rho_m / \sqrt{{s_m}})_m \right\rVert_{{{block}}}^2",
                 rf"\tfrac12 \left\lVert (s_m g_m^2)_m \right\rVert_{{{dual}}}",
                 weight_set=(rf"\lVert (\theta_m / s_m)_m \rVert_{{{number(p)}}} \le 1",),
             )
-        case Fixed():
+        case reg.Fixed():
             primal, dual = r"\tfrac12 \sum_m \rho_m^2 / w_m", r"\tfrac12 \sum_m w_m\, g_m^2"
             return Penalty(primal, dual, weight_set=(r"\theta_m \le w_m",))
-        case Mahalanobis():
+        case reg.Mahalanobis():
             ellipsoid = r"\theta^\top E^{-1} \theta \le 1"
             primal = rf"\min_{{\theta \ge 0,\; {ellipsoid}}} \tfrac12 \sum_m \rho_m^2 / \theta_m"
             return Penalty(primal, r"\min_{u \ge g^2} \tfrac12 \sqrt{u^\top E\, u}", weight_set=(ellipsoid,))
-        case Groups():
+        case reg.Groups():
             return _groups_of(regularizer)
-        case Power(p=p):
+        case reg.Power(p=p):
             return _power(p)
-        case HalfPower(q=q):
+        case reg.HalfPower(q=q):
             return _half_power(q)
-        case WeightedL1():
+        case reg.WeightedL1():
             psi = r"\tfrac12 \sum_m \omega_m^2\, \theta_m"
             return Penalty(r"\sum_m \omega_m\, \rho_m", "0", (r"g_m \le \omega_m",), psi)
-        case Tikhonov(p=p, mu=mu):
+        case reg.Tikhonov(p=p, mu=mu):
             block, dual = number(block_exponent(p)), number(conjugate_exponent(p))
             return Penalty(
                 rf"\frac{{3}}{{4^{{2/3}}}} {scale(mu, '1/3')} \lVert\rho\rVert_{{{block}}}^{{4/3}}",
                 rf"\frac{{1}}{{{number(16.0 * mu)}}} \lVert (g_m^2)_m \rVert_{{{dual}}}^2",
                 weight_penalty=times(mu, rf"\lVert\theta\rVert_{{{number(p)}}}^2"),
             )
-        case ElasticNet(lam=lam, form=form):
+        case reg.ElasticNet(lam=lam, form=form):
             return _elastic_net(lam, form)
-        case ConcaveBlock():
+        case reg.ConcaveBlock():
             dual = r"\sum_m \sup_{r \ge 0}\, \left(g_m r - h(r^2)\right)"
             return Penalty(r"\sum_m h(\rho_m^2)", dual, weight_penalty=r"-\sum_m h^*\left(1 / (2\theta_m)\right)")
     return Penalty(weight_penalty=Parts.weight_penalty)
@@ -206,7 +179,7 @@ def _half_power(q: float) -> Penalty:
     return Penalty(primal, conjugate, weight_penalty=weights)
 
 
-def _groups_of(groups: Groups) -> Penalty:
+def _groups_of(groups: reg.Groups) -> Penalty:
     def composite(x: str, power: float, within: float, across: float) -> str:
         inner = rf"d_\ell^{{{number(power)}}} \lVert {x}_\ell\rVert_{{{number(within)}}}"
         return rf"\left\lVert \left({inner}\right)_\ell \right\rVert_{{{number(across)}}}"
@@ -233,12 +206,12 @@ def _elastic_net(lam: float, form: str) -> Penalty:
     )
 
 
-def _own_exponents(regularizer: Regularizer) -> dict[str, Any]:
+def _own_exponents(regularizer: reg.Regularizer) -> dict[str, Any]:
     """Those of groups, and of a block norm with q > 2, as numbers."""
     match regularizer:
-        case Groups(p=p, q=q, gamma=inner, gamma0=outer):
+        case reg.Groups(p=p, q=q, gamma=inner, gamma0=outer):
             return {"groups": tuple(map(number, (p, q, inner, outer, p / (p + q + 1.0))))}
-        case BlockNorm(q=q) if q >= 2.0:
+        case reg.BlockNorm(q=q) if q >= 2.0:
             return {"outer": number(1.0 if q == np.inf else np.inf if q == 2.0 else q / (q - 2.0))}
     return {}
 

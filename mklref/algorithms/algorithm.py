@@ -72,27 +72,12 @@ def algorithm(
 ) -> Callable[[Callable[..., Iterator[Point]]], Algorithm]:
     """Make a solver of the loop of a paper, a generator of points that asks its `Run` for kernel machines.
 
-    Parameters
-    ----------
-    fits : callable
-        Whether the algorithm is made for a problem.
-    made_for : str
-        The same in words, for the documentation and for who brings another problem.
-    remedy : str
-        What takes other problems.
-    max_iter : int
-        The default.
-
-    Returns
-    -------
-    callable
-        A decorator. The keyword parameters of the generator and their section "Parameters" are added to those that
-        every algorithm has.
+    `fits` says whether it is made for a problem, and `made_for` the same in words, for the documentation and for who
+    brings another problem; `remedy` what takes others. The keyword parameters of the generator and their section
+    "Parameters" are added to those that every algorithm has.
     """
 
     def solver_of(steps: Callable[..., Iterator[Point]]) -> Algorithm:
-        name = steps.__name__
-
         def solve(
             problem: Problem,
             *,
@@ -105,19 +90,23 @@ def algorithm(
             **own: Any,
         ) -> Solution:
             regularizer_of(problem)
-            require(fits(problem), name, problem, made_for, remedy)
-            run = Run(name, problem, tol, max_iter, max_time, callback, progress, start)
+            require(fits(problem), steps.__name__, problem, made_for, remedy)
+            run = Run(steps.__name__, problem, tol, max_iter, max_time, callback, progress, start)
             return run.follow(steps(run, **own))
 
-        common = list(inspect.signature(solve).parameters.values())[:-1]
-        _, *own = inspect.signature(steps).parameters.values()
-        functools.update_wrapper(solve, steps, assigned=("__module__", "__name__", "__qualname__"))
-        del solve.__wrapped__  # type: ignore[attr-defined]
-        statement, _, described = inspect.cleandoc(steps.__doc__ or "").partition("\n\nParameters\n----------\n")
-        solve.__doc__ = f"{statement}\n" + _PARAMETERS.format(
-            made_for=made_for, remedy=remedy, own=f"{described}\n" if described else ""
-        )
-        solve.__signature__ = inspect.Signature([*common, *own])  # type: ignore[attr-defined]
-        return solve
+        made: Algorithm = presented(solve, steps, _PARAMETERS, made_for=made_for, remedy=remedy)
+        return made
 
     return solver_of
+
+
+def presented(solve: Any, loop: Callable[..., Any], text: str, **words: str) -> Any:
+    """A solver by the name and the statement of a loop, with the keyword parameters of both, described in a text."""
+    common = list(inspect.signature(solve).parameters.values())[:-1]
+    own = [one for one in inspect.signature(loop).parameters.values() if one.kind is one.KEYWORD_ONLY]
+    functools.update_wrapper(solve, loop, assigned=("__module__", "__name__", "__qualname__"))
+    del solve.__wrapped__
+    statement, _, described = inspect.cleandoc(loop.__doc__ or "").partition("\n\nParameters\n----------\n")
+    solve.__doc__ = f"{statement}\n" + text.format(own=f"{described}\n" if described else "", **words)
+    solve.__signature__ = inspect.Signature([*common, *own])
+    return solve

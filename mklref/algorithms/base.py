@@ -68,12 +68,7 @@ class OutOfTime(Exception):
 class Run:
     """One run of an algorithm on a problem, with the options that every algorithm has (`mklref.algorithms.algorithm`).
 
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        As `mklref.solve`.
-    InvalidInput
-        A start of another size, or with weights that are none.
+    Raises as `mklref.solve` does; `InvalidInput` for a start of another size, or with weights that are none.
     """
 
     def __init__(
@@ -166,10 +161,7 @@ class Run:
     def follow(self, steps: Iterator[Point]) -> Solution:
         """Run an algorithm to its end, and return the best point with its certificate computed afresh.
 
-        Raises
-        ------
-        Interrupted
-            On Ctrl-C; its `solution` is the best certified point so far.
+        Ctrl-C raises `Interrupted`, whose `solution` is the best certified point so far.
         """
         with self.recorder.running(self._interrupted), blas_threads():
             try:
@@ -255,13 +247,7 @@ class Run:
 
 
 def require(fits: bool, solver: str, problem: Problem, made_for: str, remedy: str) -> None:
-    """Refuse a problem that an algorithm is not made for.
-
-    Raises
-    ------
-    NotApplicable
-        Naming the algorithm, the problem's loss and regulariser, what the algorithm is made for, and what to use.
-    """
+    """Unless it fits raise `NotApplicable`: the algorithm, the problem, what it is made for, and what to use."""
     if not fits:
         raise NotApplicable(
             f"{solver} is made for {made_for}; this problem has loss {problem.loss} and regularizer "

@@ -9,13 +9,16 @@ that the machine is solved, and nothing about the weights. Judge them as MKL by
 from __future__ import annotations
 
 import numbers
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.optimize import nnls
 
 from mklref._typing import Array
 from mklref._validate import checked_number
+from mklref.algorithms.algorithm import Algorithm, presented
 from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.point import regularizer_of
 from mklref.exceptions import InvalidParameter, InvalidType
@@ -24,17 +27,61 @@ from mklref.problem import Problem, on_samples
 from mklref.regularizers import Fixed
 from mklref.solution import Solution
 
+_PARAMETERS = """
+Parameters
+----------
+problem : Problem
+    Its regularizer is not used.
+tol, max_iter, max_time, callback, progress
+    As for every algorithm, `mklref.algorithms.silp`, and for each machine; a machine is one iteration.
+{own}
+Returns
+-------
+Solution
+    Of the machine, problem.replace(regularizer=Fixed(weights)), with its certificate.
 
-def average_kernel(
-    problem: Problem,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 500,
-    max_time: float | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    start: Solution | None = None,
-) -> Solution:
+Raises
+------
+NotApplicable
+    For problems, and folds, in which the rule finds no weights; the message says why, and what to use.
+InvalidType, InvalidParameter, InvalidInput
+    No problem, a bad option, a start of another size.
+Interrupted
+    On Ctrl-C; its `solution` is the best certified point so far.
+"""
+
+
+class Train(Protocol):
+    """What a rule trains machines with."""
+
+    def __call__(self, problem: Problem, weights: Array, start: Solution | None = None) -> Solution:
+        """The kernel machine with these weights, signed by the baseline."""
+
+
+def baseline(rule: Callable[..., Solution]) -> Algorithm:
+    """Make a baseline of a rule that takes a problem, `Train`, and parameters of its own, as `algorithm` has them."""
+
+    def solve(
+        problem: Problem,
+        *,
+        tol: float = 1e-4,
+        max_iter: int = 500,
+        max_time: float | None = None,
+        callback: Callback | None = None,
+        progress: bool = False,
+        **own: Any,
+    ) -> Solution:
+        regularizer_of(problem)
+        options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "max_time": max_time}
+        options |= {"callback": callback, "progress": progress, "name": rule.__name__}
+        return rule(problem, partial(_trained, **options), **own)
+
+    made: Algorithm = presented(solve, rule, _PARAMETERS)
+    return made
+
+
+@baseline
+def average_kernel(problem: Problem, train: Train, *, start: Solution | None = None) -> Solution:
     """Baseline, not an MKL formulation: the kernel machine on the average kernel, theta = 1/M.
 
     Its kernel has the size of one kernel, as with weights on the simplex. The plain sum, which is MKL with the weights
@@ -42,85 +89,41 @@ def average_kernel(
 
     Parameters
     ----------
-    problem : Problem
-        Its regularizer is not used.
-    tol, max_iter, max_time, callback, progress, start
-        As for every algorithm, `mklref.algorithms.silp`; the machine is one iteration.
-
-    Returns
-    -------
-    Solution
-        Of problem.replace(regularizer=Fixed(weights)), with its certificate.
+    start : Solution, optional
+        As for every algorithm.
     """
-    options = {"tol": tol, "max_iter": max_iter, "max_time": max_time, "callback": callback, "progress": progress}
-    regularizer_of(problem)
-    weights = np.full(problem.n_kernels, 1.0 / problem.n_kernels)
-    return _trained(problem, weights, "average_kernel", start=start, **options)
+    return train(problem, np.full(problem.n_kernels, 1.0 / problem.n_kernels), start)
 
 
+@baseline
 def best_single_kernel(
-    problem: Problem,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 500,
-    max_time: float | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    folds: int | None = None,
-    rng: np.random.Generator | None = None,
+    problem: Problem, train: Train, *, folds: int | None = None, rng: np.random.Generator | None = None
 ) -> Solution:
     """Baseline, not an MKL formulation: a kernel machine for each kernel, of which the best is kept.
 
     Without `folds` the best one has the lowest objective J(e_m): the best corner of the simplex, so that the optimum of
     l1-MKL is no higher. That favours kernels of large trace; normalise them, or let held-out losses decide: with
     `folds` the best one has the lowest sum of the costs times the losses of samples that were left out of training.
+    They compare nothing for a loss of one class, and folds of several classes are not dealt.
 
     Parameters
     ----------
-    problem : Problem
-        Its regularizer is not used.
-    tol, max_iter, max_time, callback, progress
-        As for every algorithm, `mklref.algorithms.silp`, and for each machine; a machine is one iteration.
     folds : int, optional
         Number of parts, each left out once, at least 2 and such that every class remains in training.
     rng : numpy Generator
         Deals the samples out, evenly over the values of y; needed with `folds`.
-
-    Returns
-    -------
-    Solution
-        Of problem.replace(regularizer=Fixed(weights)), with its certificate; all weights but one are 0.
-
-    Raises
-    ------
-    NotApplicable
-        Folds with a loss for one class, whose held-out losses compare nothing; folds with several classes.
-    InvalidParameter, InvalidType
-        Bad folds, or folds without a Generator.
     """
-    options = {"tol": tol, "max_iter": max_iter, "max_time": max_time, "callback": callback, "progress": progress}
-    name = "best_single_kernel"
-    regularizer_of(problem)
     corners = np.eye(problem.n_kernels)
     if folds is None:
-        solutions = [_trained(problem, corner, name, **options) for corner in corners]
-        return min(solutions, key=lambda solution: solution.objective)
+        return min((train(problem, corner) for corner in corners), key=lambda solution: solution.objective)
     _check("best_single_kernel with folds", problem)
     parts = _parts(problem, folds, rng)
-    losses = [sum(_held_out_loss(problem, m, part, options) for part in parts) for m in range(problem.n_kernels)]
-    return _trained(problem, corners[int(np.argmin(losses))], name, **options)
+    losses = [sum(_held_out_loss(problem, m, part, train) for part in parts) for m in range(problem.n_kernels)]
+    return train(problem, corners[int(np.argmin(losses))])
 
 
-def kernel_alignment(
-    problem: Problem,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 500,
-    max_time: float | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    start: Solution | None = None,
-) -> Solution:
+@baseline
+def kernel_alignment(problem: Problem, train: Train, *, start: Solution | None = None) -> Solution:
     """Baseline, not an MKL formulation: the weights whose kernel is best aligned with the targets (Cortes et al. 2012).
 
     maximise over theta >= 0   <K_theta, yy'> / ||K_theta||,     K_theta = sum_m theta_m H K_m H,   H = I - 11'/n,
@@ -129,28 +132,15 @@ def kernel_alignment(
 
     minimise over v >= 0   1/2 v'A v - a'v,     A_ml = <H K_m H, H K_l H>,   a_m = <H K_m H, yy'> = (Hy)'K_m Hy.
 
-    The alignment leaves the length free; weights that sum to 1 give the kernel the size of one kernel.
+    The alignment leaves the length free; weights that sum to 1 give the kernel the size of one kernel. The targets are
+    labels or real numbers, not one class, and the loss is that of the machine only.
 
     Parameters
     ----------
-    problem : Problem
-        With labels or real targets. Its regularizer is not used, and its loss only for the machine.
-    tol, max_iter, max_time, callback, progress, start
-        As for every algorithm, `mklref.algorithms.silp`; the machine is one iteration.
-
-    Returns
-    -------
-    Solution
-        Of problem.replace(regularizer=Fixed(weights)), with its certificate.
-
-    Raises
-    ------
-    NotApplicable
-        For losses of one class, or if no kernel has a positive alignment.
+    start : Solution, optional
+        As for every algorithm.
     """
-    options = {"tol": tol, "max_iter": max_iter, "max_time": max_time, "callback": callback, "progress": progress}
-    weights = alignment_weights(problem)
-    return _trained(problem, weights, "kernel_alignment", start=start, **options)
+    return train(problem, alignment_weights(problem), start)
 
 
 def alignment_weights(problem: Problem) -> Array:
@@ -160,13 +150,8 @@ def alignment_weights(problem: Problem) -> Array:
     solved on kernels of unit norm, which only rescales v.
     """
     _check("kernel_alignment", problem)
-    require(
-        problem.loss.targets != "ones",
-        "kernel_alignment",
-        problem,
-        "labels or real targets",
-        "With one class, y = 1 has no alignment with any centred kernel; use average_kernel.",
-    )
+    remedy = "With one class, y = 1 has no alignment with any centred kernel; use average_kernel."
+    _tells_apart("kernel_alignment", problem, remedy)
     centred = center(problem.kernels).dense().reshape(problem.n_kernels, -1).astype(np.float64, copy=False)
     sizes = np.abs(centred).max(axis=1)
     present = np.flatnonzero(sizes > 0.0)
@@ -183,26 +168,13 @@ def alignment_weights(problem: Problem) -> Array:
     weights = np.zeros(problem.n_kernels)
     smallest = sizes[present].min(initial=np.inf)
     weights[present] = v / lengths * (smallest / sizes[present])
-    require(
-        bool(weights.any()),
-        "kernel_alignment",
-        problem,
-        "kernels of which one tells the targets apart",
-        "Add a kernel.",
-    )
+    made_for = "kernels of which one tells the targets apart"
+    require(bool(weights.any()), "kernel_alignment", problem, made_for, "Add a kernel.")
     return np.asarray(weights / weights.sum())
 
 
-def easymkl(
-    problem: Problem,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 500,
-    max_time: float | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    lam: float = 0.5,
-) -> Solution:
+@baseline
+def easymkl(problem: Problem, train: Train, *, lam: float = 0.5) -> Solution:
     """Baseline, not an MKL formulation of this library: EasyMKL (Aiolli and Donini 2015), a margin problem of its own.
 
     With gamma >= 0 summing to 1 over each class, D = diag(y), and weights eta >= 0 with ||eta||_2 = 1, the margin of a
@@ -215,40 +187,24 @@ def easymkl(
 
     The inner problem is, up to the length of beta = D gamma, the dual of the squared hinge with C = (1-lam)/lam, since
     min 1/2 beta'(Q + I/C)beta - y'beta has its minimum along the same ray. That machine is what is returned, with an
-    intercept that is optimal for it; EasyMKL's is the midpoint between the classes.
+    intercept that is optimal for it; EasyMKL's is the midpoint between the classes. So of the problem only kernels and
+    labels are used, and the solution is that of problem.replace(loss="squared_hinge", C=(1-lam)/lam, intercept=True,
+    sample_weight=None, regularizer=Fixed(weights)).
 
     Parameters
     ----------
-    problem : Problem
-        With labels. Only kernels and y are used: loss, C, intercept, sample weights and regularizer are EasyMKL's own.
-    tol, max_iter, max_time, callback, progress
-        As for every algorithm, `mklref.algorithms.silp`, and for both machines; a machine is one iteration.
     lam : float
         In (0, 1): towards 0 the hard margin, towards 1 the distance of the class means.
-
-    Returns
-    -------
-    Solution
-        Of problem.replace(loss="squared_hinge", C=(1-lam)/lam, intercept=True, sample_weight=None,
-        regularizer=Fixed(weights)), with its certificate.
-
-    Raises
-    ------
-    NotApplicable
-        If the loss does not take labels, or no kernel tells the classes apart.
-    InvalidParameter
-        If lam is not in (0, 1).
     """
     _check("easymkl", problem)
     require(problem.loss.targets == "labels", "easymkl", problem, "labels", "For real targets use kernel_alignment.")
     remedy = "it is the share of ||gamma||^2; for the hard margin take it small, for the class means close to 1."
     lam = checked_number("lam", lam, "(0, 1)", lambda share: 0.0 < share < 1.0, remedy)
-    options = {"tol": tol, "max_iter": max_iter, "max_time": max_time, "callback": callback, "progress": progress}
     margin = problem.replace(loss="squared_hinge", C=(1.0 - lam) / lam, intercept=True, sample_weight=None)
-    gamma = _trained(margin, np.ones(problem.n_kernels), "easymkl", **options).dual_coef
+    gamma = train(margin, np.ones(problem.n_kernels)).dual_coef
     squares = np.maximum(problem.kernels.quadratic(gamma), 0.0)
     require(bool(squares.any()), "easymkl", problem, "kernels of which one tells the classes apart", "Add a kernel.")
-    return _trained(margin, squares / np.linalg.norm(squares), "easymkl", **options)
+    return train(margin, squares / np.linalg.norm(squares))
 
 
 def _check(name: str, problem: Any) -> None:
@@ -258,21 +214,19 @@ def _check(name: str, problem: Any) -> None:
     require(not problem.several, name, problem, "one machine", remedy)
 
 
-def _trained(problem: Problem, weights: Array, name: str, **options: Any) -> Solution:
-    """The kernel machine with these weights, signed by the baseline."""
-    run = Run(f"baseline/{name}", problem.replace(regularizer=Fixed(weights)), **options)
+def _tells_apart(name: str, problem: Problem, remedy: str) -> None:
+    """Refuse one class, which its targets do not describe."""
+    require(problem.loss.targets != "ones", name, problem, "labels or real targets", remedy)
+
+
+def _trained(problem: Problem, weights: Array, start: Solution | None = None, *, name: str, **options: Any) -> Solution:
+    run = Run(f"baseline/{name}", problem.replace(regularizer=Fixed(weights)), start=start, **options)
     return run.follow(run.svm(weights) for _ in range(1))
 
 
 def _parts(problem: Problem, folds: Any, rng: Any) -> list[Any]:
     """The samples dealt out to the folds, evenly over the values of y."""
-    require(
-        problem.loss.targets != "ones",
-        "best_single_kernel with folds",
-        problem,
-        "labels or real targets",
-        "Omit folds.",
-    )
+    _tells_apart("best_single_kernel with folds", problem, "Omit folds.")
     if isinstance(folds, bool) or not isinstance(folds, numbers.Integral) or not 2 <= int(folds) <= problem.n_samples:
         raise InvalidParameter(f"folds = {folds!r} must be an integer in [2, {problem.n_samples}].")
     classes, counts = np.unique(problem.y, return_counts=True)
@@ -288,10 +242,10 @@ def _parts(problem: Problem, folds: Any, rng: Any) -> list[Any]:
     return [dealt[fold::folds] for fold in range(int(folds))]
 
 
-def _held_out_loss(problem: Problem, m: int, left_out: Any, options: dict[str, Any]) -> float:
+def _held_out_loss(problem: Problem, m: int, left_out: Any, train: Train) -> float:
     """Costs times losses of these samples under kernel m trained on the others."""
     kept = np.setdiff1d(np.arange(problem.n_samples), left_out)
     K = problem.kernels.dense()[m]
     alone = on_samples(problem, kept, [K[np.ix_(kept, kept)]], regularizer="l1")
-    scores = _trained(alone, np.ones(1), "best_single_kernel", **options).decision_function([K[np.ix_(left_out, kept)]])
+    scores = train(alone, np.ones(1)).decision_function([K[np.ix_(left_out, kept)]])
     return float(problem.costs[left_out] @ problem.loss.value(scores, problem.y[left_out]))

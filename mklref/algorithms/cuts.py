@@ -98,17 +98,7 @@ _NEGLIGIBLE = 1e-10
 
 @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # no solution is an answer
 def simplex_program(P: Array, c: Array, start: Array, rows: Array, bounds: Array) -> Array | None:
-    """Minimise 1/2 z'Pz + c'z over z >= 0, 1'z = 1, rows z <= bounds; None if rounding errors leave no solution.
-
-    Parameters
-    ----------
-    P : array (M, M)
-        Positive semidefinite.
-    c : array (M,)
-    start : array (M,)
-    rows : array (k, M)
-    bounds : array (k,)
-    """
+    """Minimise 1/2 z'Pz + c'z over z >= 0, 1'z = 1, rows z <= bounds; None if rounding errors leave no solution."""
     if not (np.isfinite(rows).all() and np.isfinite(bounds).all()):
         return None
     try:
@@ -163,13 +153,7 @@ class Scaling:
 
     @classmethod
     def of(cls, s: Array, z: Array, m: int) -> Scaling:
-        """The one with W^{-1} s = W z.
-
-        Raises
-        ------
-        LinAlgError
-            A point is not inside, to rounding.
-        """
+        """The one with W^{-1} s = W z; `LinAlgError` where a point is not inside, to rounding."""
         sizes = [determinant(point, m) for point in (s, z)]
         if not min(*sizes, s[: m + 1].min(), z[: m + 1].min()) > 0.0:
             raise np.linalg.LinAlgError("no scaling: a point is at the boundary of the cone to rounding")

@@ -4,21 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from mklref import regularizers as reg
 from mklref.algorithms.algorithm import algorithm
 from mklref.algorithms.base import Run
 from mklref.algorithms.lp_wrapper import closed_form
 from mklref.algorithms.point import Point
-from mklref.regularizers import (
-    ConcaveBlock,
-    ElasticNet,
-    HalfPower,
-    Power,
-    Regularizer,
-    Tikhonov,
-    WeightedL1,
-)
 
-_PENALTIES = (ElasticNet, ConcaveBlock, Power, HalfPower, WeightedL1, Tikhonov)
+_PENALTIES = (reg.ElasticNet, reg.ConcaveBlock, reg.Power, reg.HalfPower, reg.WeightedL1, reg.Tikhonov)
 
 
 @algorithm(
@@ -51,10 +43,10 @@ def iterated_reweighting(run: Run) -> Iterator[Point]:
         theta = closed_form(run, point)  # touch again: theta = 1/(2 g'(rho^2))
 
 
-def switches_off(regularizer: Regularizer) -> bool:
+def switches_off(regularizer: reg.Regularizer) -> bool:
     """Whether the penalty can leave a useful kernel without weight: its slope in rho does not start at 0."""
-    if isinstance(regularizer, ConcaveBlock):
+    if isinstance(regularizer, reg.ConcaveBlock):
         return regularizer.g.slopes.low > 0.0
-    if isinstance(regularizer, HalfPower):
+    if isinstance(regularizer, reg.HalfPower):
         return regularizer.q == 1.0
-    return not (isinstance(regularizer, Power | Tikhonov) and regularizer.p > 1.0)
+    return not (isinstance(regularizer, reg.Power | reg.Tikhonov) and regularizer.p > 1.0)

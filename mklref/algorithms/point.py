@@ -98,13 +98,7 @@ costs a reduced gradient a step each, of no length."""
 
 
 def regularizer_of(problem: Any) -> Regularizer:
-    """The regulariser of a problem.
-
-    Raises
-    ------
-    InvalidType
-        For anything that is no problem.
-    """
+    """The regulariser of a problem; `InvalidType` for anything that is none."""
     require_problem(problem)
     regularizer: Regularizer = problem.regularizer
     return regularizer

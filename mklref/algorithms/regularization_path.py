@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from mklref._run import along
 from mklref._typing import Array
-from mklref._validate import asks_to_stop, check_time, checked_flag, checked_real
+from mklref._validate import check_time, checked_flag, checked_real, checked_values
 from mklref.algorithms.point import regularizer_of
 from mklref.algorithms.simplemkl import simplemkl
-from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, KernelsLost, NotApplicable
+from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.problem import Problem
 from mklref.solution import Solution
 
@@ -131,31 +132,29 @@ def regularization_path(
     costs = _checked_costs(C)
     problems = [problem.replace(C=cost) for cost in costs]  # every value is checked before work starts
     deadline = None if max_time is None else time.perf_counter() + max_time
-    solutions: list[Solution] = []
-    try:
-        for member in problems:
-            if deadline is not None:
-                left = deadline - time.perf_counter()
-                if left <= 0.0:
-                    break
-                options["max_time"] = left
-            if solutions and warm:
-                options["start"] = solutions[-1]
-            elif warm and "start" not in inspect.signature(solver).parameters:
-                # It hands its options on, and if nobody takes a start has to say so before anything is solved. One that
-                # names it has a default of its own.
-                options.setdefault("start", None)
-            found = _solved(solver, name, member, {**options, "tol": tol})
-            if not isinstance(found, Solution):
-                raise InvalidType(f"solver is {name}, which returned {type(found).__name__}; expected a Solution.")
-            solutions.append(found)
-            if asks_to_stop(callback, solutions[-1]):
-                break
-    except KeyboardInterrupt as stopped:
-        raise Interrupted.along(stopped, _path(problems, solutions)) from None
-    except KernelsLost as lost:
-        raise KernelsLost(lost.message, lost.solution, _path(problems, solutions)) from None
-    return _path(problems, solutions)
+
+    def solved(member: Problem, last: Solution | None) -> Solution | None:
+        own = {**options, "tol": tol}
+        if deadline is not None:
+            own["max_time"] = deadline - time.perf_counter()
+            if own["max_time"] <= 0.0:
+                return None
+        if last is not None and warm:
+            own["start"] = last
+        elif warm and "start" not in inspect.signature(solver).parameters:
+            # It hands its options on, and if nobody takes a start has to say so before anything is solved. One that
+            # names it has a default of its own.
+            own.setdefault("start", None)
+        found = _solved(solver, name, member, own)
+        if not isinstance(found, Solution):
+            raise InvalidType(f"solver is {name}, which returned {type(found).__name__}; expected a Solution.")
+        return found
+
+    def path(solutions: list[Solution]) -> RegularizationPath:
+        return RegularizationPath(np.array([member.C for member in problems[: len(solutions)]]), tuple(solutions))
+
+    found: RegularizationPath = along(problems, solved, callback, path)
+    return found
 
 
 def _solved(solver: Callable[..., Solution], name: str, problem: Problem, options: dict[str, Any]) -> Solution:
@@ -169,11 +168,6 @@ def _solved(solver: Callable[..., Solution], name: str, problem: Problem, option
 
 def _no_start(name: str) -> NotApplicable:
     return NotApplicable(f"{name} takes no start from the solution before; give warm=False.")
-
-
-def _path(problems: list[Problem], solutions: list[Solution]) -> RegularizationPath:
-    """The path as far as there are solutions."""
-    return RegularizationPath(np.array([member.C for member in problems[: len(solutions)]]), tuple(solutions))
 
 
 def _checked_solver(solver: Callable[..., Solution], warm: bool, options: dict[str, Any]) -> str:
@@ -204,9 +198,7 @@ def _checked_solver(solver: Callable[..., Solution], warm: bool, options: dict[s
 
 def _checked_costs(C: Any) -> list[Any]:
     """C as a list that decreases; that its entries are positive is left to the problems."""
-    if isinstance(C, str | bytes) or not isinstance(C, Iterable) or getattr(C, "ndim", 1) == 0:
-        raise InvalidParameter(f"C = {C!r} must be a sequence of decreasing numbers; for one value call the solver.")
-    costs = list(C)
+    costs = checked_values("C", C, "decreasing numbers; for one value call the solver.")
     for cost in costs:
         checked_real("an entry of C", cost, "each must be a number, in one dimension.")
     if not costs or not all(later < earlier for earlier, later in itertools.pairwise(costs)):

@@ -106,16 +106,8 @@ def quadratic_master(slopes: Array, constants: Array, z: Array, p: float) -> tup
     e = (p-2) z^{p/2}. Mehrotra's predictor and corrector solve the program of this cone in about ten steps, with two
     kernels as with a thousand; points that follow the barrier inside the ball crawl along it when kernels are many.
 
-    Returns
-    -------
-    weights : array (M,)
-    shares : array (k,)
-        Multipliers of the cuts, scaled to the sum 1.
-
-    Raises
-    ------
-    LinAlgError
-        To rounding there is no minimiser.
+    Returned are the weights (M,) and the multipliers of the cuts (k,), scaled to the sum 1; `LinAlgError` where to
+    rounding there is no minimiser.
     """
     M, k = len(z), len(constants)
     m = k + 2 * M

@@ -70,13 +70,7 @@ class StationaryPoint:
 
 
 def settle(run: Run, problem: Problem, starts: Iterable[Iterator[GroupPoint]]) -> StationaryPoint:
-    """Follow the descent from every start until it is stationary to run.tol, and keep the lowest end.
-
-    Raises
-    ------
-    Interrupted
-        On Ctrl-C; its `solution` is the lowest point so far.
-    """
+    """Follow the descent from every start until it is stationary to run.tol; keep the lowest end, also on Ctrl-C."""
     ends: list[tuple[GroupPoint, Status]] = []
 
     def lowest() -> StationaryPoint | None:

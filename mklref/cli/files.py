@@ -71,8 +71,8 @@ def deliver(arguments: Namespace, **results: Callable[[str], None]) -> dict[str,
 
     A result is worth more than its name. Where another process has made a file of that name during the work, and there
     is no --force, the result goes beside it; where nothing can be written, as on a full disk, into the directory for
-    temporary files. Then a warning says where it is, and the command ends with exit code 2. What is returned says where
-    the result of each option is.
+    temporary files. Then a warning says where it is, and the command ends with exit code 2. Returned is where each
+    result is.
     """
     written = {}
     for option, write in results.items():

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from mklref import regularizers as reg
 from mklref._run import check_start
 from mklref._typing import Array
 from mklref.certificate import best_intercept
@@ -26,22 +27,10 @@ from mklref.certificate.intercept import intercept_objective
 from mklref.exceptions import InvalidInput, NotApplicable
 from mklref.losses import DensityLevelSet, OneClass
 from mklref.problem import Problem, is_one_machine
-from mklref.regularizers import (
-    ElasticNet,
-    Fixed,
-    Groups,
-    HalfPower,
-    Lp,
-    Power,
-    Regularizer,
-    Tikhonov,
-    WeightedL1,
-    WeightedLp,
-)
 from mklref.regularizers.norms import ball_exponent, p_norm
 from mklref.solution import Solution
 
-R = TypeVar("R", bound=Regularizer)
+R = TypeVar("R", bound=reg.Regularizer)
 
 
 class Carried(NamedTuple):
@@ -102,13 +91,13 @@ def block_norms(problem: Problem, solution: Solution) -> Array:
     return rho
 
 
-def same_functions(problem: Problem, solution: Solution, regularizer: Regularizer) -> Carried:
+def same_functions(problem: Problem, solution: Solution, regularizer: reg.Regularizer) -> Carried:
     """The same point of a problem with another regulariser."""
     right = _right(problem, regularizer=regularizer)
     return Carried(right, solution.dual_coef, solution.weights, solution.intercept)
 
 
-def _rescaled(problem: Problem, solution: Solution, regularizer: Regularizer, factor: float) -> Carried:
+def _rescaled(problem: Problem, solution: Solution, regularizer: reg.Regularizer, factor: float) -> Carried:
     """C' = k C, beta' = k beta, theta' = theta/k, for c_b = 0."""
     if problem.intercept_cost and factor != 1.0:
         raise NotApplicable(
@@ -136,7 +125,7 @@ def unchanged(problem: Problem, solution: Solution) -> Carried:
     return same_functions(problem, solution, problem.regularizer)
 
 
-def renamed(other: Callable[[Any], Regularizer]) -> Carry:
+def renamed(other: Callable[[Any], reg.Regularizer]) -> Carry:
     """Another regulariser with the same R."""
     return lambda problem, solution: same_functions(problem, solution, other(problem.regularizer))
 
@@ -147,14 +136,14 @@ def tikhonov_to_ivanov(problem: Problem, solution: Solution) -> Carried:
     The theorem says that some constant exists; this one follows from the minimum over s of ||rho||_q^2/(2s) + mu s^2.
     Prop. 11, from which the paper derives it, needs a penalty that is unique at the optimum (erratum L16); s is.
     """
-    penalty, solution = _left(problem, solution, Tikhonov)
+    penalty, solution = _left(problem, solution, reg.Tikhonov)
     return _rescaled(problem, solution, penalty.ball, penalty.radius(block_norms(problem, solution)))
 
 
 def ivanov_to_tikhonov(problem: Problem, solution: Solution, mu: float = 1.0) -> Carried:
     """The inverse, for any mu: `Lp(p)` at C is `Tikhonov(p, mu)` at C/s."""
-    ball, solution = _left(problem, solution, Lp)
-    penalty = Tikhonov(ball.p, mu)
+    ball, solution = _left(problem, solution, reg.Lp)
+    penalty = reg.Tikhonov(ball.p, mu)
     return _rescaled(problem, solution, penalty, 1.0 / penalty.radius(block_norms(problem, solution)))
 
 
@@ -166,31 +155,31 @@ def lp_to_half_power(problem: Problem, solution: Solution) -> Carried:
     lasso to (14), at C/(2 sum rho), so that (14) at C is the weighted form at 2 C sum rho; the paper equates them at
     the same C (L4).
     """
-    ball, solution = _left(problem, solution, Lp)
+    ball, solution = _left(problem, solution, reg.Lp)
     q = ball.block_exponent
-    return _rescaled(problem, solution, HalfPower(q), 0.5 * q * _ball_norm_power(problem, solution, q - 2.0))
+    return _rescaled(problem, solution, reg.HalfPower(q), 0.5 * q * _ball_norm_power(problem, solution, q - 2.0))
 
 
 def half_power_to_lp(problem: Problem, solution: Solution) -> Carried:
     """The inverse of `lp_to_half_power`."""
-    power, solution = _left(problem, solution, HalfPower)
+    power, solution = _left(problem, solution, reg.HalfPower)
     q = power.q
     factor = 2.0 / q * _norm_power(problem, solution, q, 2.0 - q)
-    return _rescaled(problem, solution, Lp(ball_exponent(q)), factor)
+    return _rescaled(problem, solution, reg.Lp(ball_exponent(q)), factor)
 
 
 def lp_to_power(problem: Problem, solution: Solution) -> Carried:
     """`Lp(p)` at C is `Power(p)` at C ||rho||_q^{q-2}: Tomioka (5) to (7), whose own C is the reciprocal."""
-    ball, solution = _left(problem, solution, Lp)
+    ball, solution = _left(problem, solution, reg.Lp)
     q = ball.block_exponent
-    return _rescaled(problem, solution, Power(ball.p), _ball_norm_power(problem, solution, q - 2.0))
+    return _rescaled(problem, solution, reg.Power(ball.p), _ball_norm_power(problem, solution, q - 2.0))
 
 
 def power_to_lp(problem: Problem, solution: Solution) -> Carried:
     """The inverse of `lp_to_power`."""
-    power, solution = _left(problem, solution, Power)
+    power, solution = _left(problem, solution, reg.Power)
     q = power.block_exponent
-    return _rescaled(problem, solution, Lp(power.p), _norm_power(problem, solution, q, 2.0 - q))
+    return _rescaled(problem, solution, reg.Lp(power.p), _norm_power(problem, solution, q, 2.0 - q))
 
 
 def _ball_norm_power(problem: Problem, solution: Solution, exponent: float) -> float:
@@ -215,7 +204,7 @@ def elastic_net_to_tikhonov(problem: Problem, solution: Solution) -> Carried:
 
     The paper leaves the conversion open; it equates dR/drho = (1-lam) S + lam rho with c times that of (13).
     """
-    net, solution = _left(problem, solution, ElasticNet)
+    net, solution = _left(problem, solution, reg.ElasticNet)
     _require_form(net, "ivanov")
     c = net.lam + (1.0 - net.lam) * float(block_norms(problem, solution).sum())
     return _rescaled(problem, solution, _net(net.lam / c, "tikhonov"), 1.0 / c)
@@ -223,25 +212,25 @@ def elastic_net_to_tikhonov(problem: Problem, solution: Solution) -> Carried:
 
 def elastic_net_to_ivanov(problem: Problem, solution: Solution) -> Carried:
     """The inverse: Tikhonov (C, lam) is Ivanov (C c, lam c) with c = S/(1 - lam + lam S), S = sum rho."""
-    net, solution = _left(problem, solution, ElasticNet)
+    net, solution = _left(problem, solution, reg.ElasticNet)
     _require_form(net, "tikhonov")
     total = float(block_norms(problem, solution).sum())
     c = total / (1.0 - net.lam + net.lam * total)
     return _rescaled(problem, solution, _net(net.lam * c, "ivanov"), c)
 
 
-def _require_form(net: ElasticNet, form: str) -> None:
+def _require_form(net: reg.ElasticNet, form: str) -> None:
     if net.form != form:
         raise NotApplicable(f"this map leads from the {form} form of the elastic net; this is {net}.")
 
 
-def _net(lam: float, form: str) -> ElasticNet:
+def _net(lam: float, form: str) -> reg.ElasticNet:
     """With rho beyond float64, lam' rounds to an end of (0, 1), at which there is no elastic net."""
     if not 0.0 < lam < 1.0:
         raise NotApplicable(
             f"lam' = {lam:.17g} is not inside (0, 1) in float64: the norms of the functions are extreme."
         )
-    return ElasticNet(lam, form)
+    return reg.ElasticNet(lam, form)
 
 
 def nu_to_fixed_margin(problem: Problem, solution: Solution) -> Carried:
@@ -280,33 +269,33 @@ def freeze_weights(problem: Problem, solution: Solution) -> Carried:
     """With the optimal weights fixed, an ordinary kernel machine has the same solution (SimpleMKL (9)-(11))."""
     solution = _in_domain(problem, solution)
     block_norms(problem, solution)
-    return same_functions(problem, solution, Fixed(solution.weights))
+    return same_functions(problem, solution, reg.Fixed(solution.weights))
 
 
 def scale_kernels(problem: Problem, solution: Solution) -> Carried:
     """`WeightedLp(p, scale)` is `Lp(p)` on the kernels scale_m K_m, with the weights theta/scale."""
-    weighted, solution = _left(problem, solution, WeightedLp)
-    return _on_scaled_kernels(problem, solution, weighted.scale, Lp(weighted.p))
+    weighted, solution = _left(problem, solution, reg.WeightedLp)
+    return _on_scaled_kernels(problem, solution, weighted.scale, reg.Lp(weighted.p))
 
 
 def absorb_omega(problem: Problem, solution: Solution) -> Carried:
     """`WeightedL1(omega)` is `Power(1)` on the kernels K_m/omega_m^2, with the weights omega^2 theta."""
-    weighted, solution = _left(problem, solution, WeightedL1)
+    weighted, solution = _left(problem, solution, reg.WeightedL1)
     with np.errstate(over="ignore"):
-        return _on_scaled_kernels(problem, solution, weighted.omega**-2.0, Power(1))
+        return _on_scaled_kernels(problem, solution, weighted.omega**-2.0, reg.Power(1))
 
 
-def _on_scaled_kernels(problem: Problem, solution: Solution, scale: Array, regularizer: Regularizer) -> Carried:
+def _on_scaled_kernels(problem: Problem, solution: Solution, scale: Array, regularizer: reg.Regularizer) -> Carried:
     right = _right(problem, kernels=problem.kernels.dense() * scale[:, None, None], regularizer=regularizer)
     return Carried(right, solution.dual_coef, solution.weights / scale, solution.intercept)
 
 
 def sum_groups(problem: Problem, solution: Solution) -> Carried:
     """`Groups(groups, 1, 0)` is l1 over the sums of the kernels of each group, with weights of at most 1/d_l."""
-    groups, solution = _left(problem, solution, Groups)
+    groups, solution = _left(problem, solution, reg.Groups)
     if groups.p != 1.0:
         raise NotApplicable(f"this map leads from Groups(groups, 1, 0); this is {groups}.")
     members = np.array([np.isin(np.arange(problem.n_kernels), group) for group in groups.groups], dtype=float)
     sums = np.stack([problem.kernels.combine(row) for row in members])
-    right = _right(problem, kernels=sums, regularizer=WeightedLp(1, 1.0 / groups.sizes))
+    right = _right(problem, kernels=sums, regularizer=reg.WeightedLp(1, 1.0 / groups.sizes))
     return Carried(right, solution.dual_coef, members @ solution.weights / groups.sizes, solution.intercept)

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from mklref import regularizers as reg
 from mklref.equivalences import maps
 from mklref.equivalences.edge import NONZERO, ORDINARY, Equivalence, always
 from mklref.losses import DensityLevelSet, OneClass
-from mklref.regularizers import (
-    BlockNorm,
-    ConcaveBlock,
-    ElasticNet,
-    Groups,
-    Lp,
-    Mahalanobis,
-    Power,
-    PowerRoot,
-    RootPlusLinear,
-    WeightedLp,
-)
 
 OTHER_EDGES: tuple[Equivalence, ...] = (
     Equivalence(
@@ -27,7 +16,7 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         right="ConcaveBlock(g), block norms",
         condition="g concave and g(rho^2) convex",
         source="Tomioka (6), (9)-(11)",
-        kind=ConcaveBlock,
+        kind=reg.ConcaveBlock,
         formulations=("weighted_primal", "generalized_block_norm"),
     ),
     Equivalence(
@@ -36,10 +25,10 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         right="Power(p)",
         condition="p = 1 is the block 1-norm, p = inf uniform weights",
         source="Tomioka Table 1, (9), (7)",
-        kind=ConcaveBlock,
-        where=lambda block, problem: isinstance(block.g, PowerRoot),
+        kind=reg.ConcaveBlock,
+        where=lambda block, problem: isinstance(block.g, reg.PowerRoot),
         formulations=("generalized_block_norm", "block_norm"),
-        carry=maps.renamed(lambda block: Power(block.g.p)),
+        carry=maps.renamed(lambda block: reg.Power(block.g.p)),
     ),
     Equivalence(
         name="table 1, row 4",
@@ -47,7 +36,7 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         right="BlockNorm(q), dual",
         condition="q > 2: g is not concave and no minimum over weights exists (errata T3-T5)",
         source="Tomioka Table 1, (8); Kloft (30), (31)",
-        kind=BlockNorm,
+        kind=reg.BlockNorm,
         where=lambda block, problem: block.q > 2,
         formulations=("sup_block_norm", "dual"),
     ),
@@ -56,17 +45,17 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         left="ConcaveBlock(RootPlusLinear(lam))",
         right="ElasticNet(lam)",
         source="Tomioka Table 1, (9), (12), (13)",
-        kind=ConcaveBlock,
-        where=lambda block, problem: isinstance(block.g, RootPlusLinear),
+        kind=reg.ConcaveBlock,
+        where=lambda block, problem: isinstance(block.g, reg.RootPlusLinear),
         formulations=("generalized_block_norm", "elastic_net"),
-        carry=maps.renamed(lambda block: ElasticNet(block.g.lam)),
+        carry=maps.renamed(lambda block: reg.ElasticNet(block.g.lam)),
     ),
     Equivalence(
         name="elastic net: weights and norms",
         left="ElasticNet, minimised over weights",
         right="ElasticNet, block norms",
         source="Tomioka (13), 3.3",
-        kind=ElasticNet,
+        kind=reg.ElasticNet,
         formulations=("elastic_net", "mixed_norm"),
     ),
     Equivalence(
@@ -77,7 +66,7 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         condition=f"{NONZERO}, {ORDINARY}",
         source="Tomioka 3.3, Ivanov elastic net",
         rescales=always,
-        kind=ElasticNet,
+        kind=reg.ElasticNet,
         where=lambda net, problem: net.form == "ivanov",
         formulations=("elastic_net", "elastic_net"),
         carry=maps.elastic_net_to_tikhonov,
@@ -90,7 +79,7 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         condition=f"{NONZERO}, {ORDINARY}",
         source="Tomioka (13), 3.3",
         rescales=always,
-        kind=ElasticNet,
+        kind=reg.ElasticNet,
         where=lambda net, problem: net.form == "tikhonov",
         formulations=("elastic_net", "elastic_net"),
         carry=maps.elastic_net_to_ivanov,
@@ -121,7 +110,7 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         right="Groups(p, q), composite absolute penalty",
         condition="p, q >= 0 (erratum S2) and p + q <= 1",
         source="Szafranski (8), (9), Prop. 1",
-        kind=Groups,
+        kind=reg.Groups,
         formulations=("groups", "cap"),
     ),
     Equivalence(
@@ -130,10 +119,10 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         right="Lp(1/q)",
         condition="p = 0, q > 0; q = 1 is MKL",
         source="Szafranski 4.2, case p = 0, q = 1; (4)",
-        kind=Groups,
+        kind=reg.Groups,
         where=lambda groups, problem: groups.p == 0 and groups.q > 0,
         formulations=("cap", "block_norm"),
-        carry=maps.renamed(lambda groups: Lp(1.0 / groups.q)),
+        carry=maps.renamed(lambda groups: reg.Lp(1.0 / groups.q)),
     ),
     Equivalence(
         name="groups as kernels",
@@ -142,7 +131,7 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         parameters="K'_l = sum of K_m in group l, theta'_l = theta_m",
         condition="p = 1, q = 0",
         source="Szafranski 4.2, case p = 1, q = 0",
-        kind=Groups,
+        kind=reg.Groups,
         where=lambda groups, problem: groups.p == 1,
         formulations=("cap", "ivanov"),
         carry=maps.sum_groups,
@@ -153,17 +142,17 @@ OTHER_EDGES: tuple[Equivalence, ...] = (
         right="WeightedLp(2, scale)",
         condition="E diagonal",
         source="Kloft 3.6, (P)",
-        kind=Mahalanobis,
+        kind=reg.Mahalanobis,
         where=lambda ellipsoid, problem: not np.any(ellipsoid.E - np.diag(np.diag(ellipsoid.E))),
         formulations=("ivanov", "ivanov"),
-        carry=maps.renamed(lambda ellipsoid: WeightedLp(2, np.sqrt(np.diag(ellipsoid.E)))),
+        carry=maps.renamed(lambda ellipsoid: reg.WeightedLp(2, np.sqrt(np.diag(ellipsoid.E)))),
     ),
     Equivalence(
         name="ellipsoid: weights and dual",
         left="Mahalanobis(E), minimised over weights",
         right="Mahalanobis(E), dual with slack",
         source="Kloft 3.6, (D) with erratum L3",
-        kind=Mahalanobis,
+        kind=reg.Mahalanobis,
         formulations=("ivanov", "dual"),
     ),
 )

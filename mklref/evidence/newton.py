@@ -13,11 +13,15 @@ minimum with positive curvature it is H, and convergence is quadratic.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 
 from mklref._typing import Array
+
+if TYPE_CHECKING:
+    from mklref.evidence.likelihood import MarginalLikelihood
+    from mklref.evidence.variational import WithSlopes
 
 _ARMIJO = 1e-4
 _NEAR = 1e-3
@@ -29,32 +33,9 @@ _LEVEL = 1e-9
 _ROUNDING = 8.0 * float(np.finfo(float).eps)
 
 
-class Point(Protocol):
-    """A function at one point, with its derivatives."""
-
-    value: float
-
-    @property
-    def x(self) -> Array:
-        """The variables (k,)."""
-
-    @property
-    def rounding(self) -> float:
-        """A bound of the rounding error of the value."""
-
-    @property
-    def units(self) -> Array:
-        """u (k,), positive: u x has no dimension."""
-
-    @property
-    def gradient(self) -> Array:
-        """(k,)."""
-
-    def hessian(self, index: Any = None, units: Any = 1.0) -> Array:
-        """Second derivatives in u x, of the variables `index`."""
-
-
-P = TypeVar("P", bound=Point)
+Point: TypeAlias = "MarginalLikelihood | WithSlopes"
+"""A function at x (k,): its value with a bound of its rounding error, gradient, hessian(index, units), and units u."""
+P = TypeVar("P", "MarginalLikelihood", "WithSlopes")
 
 
 def residuals(point: Point, lower: Array) -> Array:

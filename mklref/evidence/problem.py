@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, checked_flag, checked_number, checked_rng, checked_targets, require_finite
+from mklref._validate import checked_array, checked_flag, checked_number, checked_rng, checked_targets, read_only
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, NotApplicable
 from mklref.kernels.stack import ArrayStack, stack
 
@@ -119,23 +119,12 @@ class EvidenceProblem:
         return np.minimum(weights, np.finfo(float).max)
 
     def checked_weights(self, weights: Any, label: str = "weights") -> Array:
-        """Weights (M,) as float64, or an error.
-
-        Raises
-        ------
-        InvalidParameter
-            Of another shape, not finite, or negative.
-        """
-        array = as_float_array(weights, label, InvalidParameter)
-        if array.shape != (self.n_kernels,):
-            raise InvalidParameter(
-                f"{label} has shape {array.shape}; expected ({self.n_kernels},), one for each kernel."
-            )
-        require_finite(array, label, InvalidParameter)
+        """Weights (M,) as float64, or `InvalidParameter`: of another shape, not finite, or negative."""
+        array = checked_array(weights, label, (self.n_kernels,), ", one for each kernel")
         if array.min() < 0.0:
             m = int(array.argmin())
             raise InvalidParameter(f"{label}[{m}] = {array[m]:g} is negative; a variance is at least 0.")
-        return array.astype(np.float64, copy=False)
+        return array
 
     def _checked_floor(self) -> float | None:
         if not checked_flag("learn_noise", self.learn_noise):
@@ -208,8 +197,7 @@ def _checked_targets(y: Any, n: int) -> Array:
         raise InvalidTarget(
             f"y has values up to {np.abs(targets).max():g}; their squares overflow. Scale y to about 1."
         )
-    targets.flags.writeable = False
-    return targets
+    return read_only(targets)
 
 
 def simulate(kernels: Any, weights: Any, noise_variance: float, rng: np.random.Generator) -> tuple[Array, Array]:

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.linalg
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_flag, require_finite
+from mklref._validate import checked_array, checked_flag
 from mklref.evidence.likelihood import MarginalLikelihood, Stationarity, judge
 from mklref.exceptions import InvalidInput
 from mklref.kernels.blocks import checked_blocks
@@ -151,16 +151,12 @@ class EvidenceSolution:
         return np.asarray(sum(weight * block for weight, block in zip(self.weights, blocks, strict=True)))
 
     def _checked_diagonals(self, diagonals: Any, k: int) -> Array:
-        array = as_float_array(diagonals, "diagonals", InvalidInput)
-        if array.shape != (len(self.weights), k):
-            raise InvalidInput(
-                f"diagonals has shape {array.shape}; expected ({len(self.weights)}, {k}): k_m(x, x) of new samples."
-            )
-        require_finite(array, "diagonals", InvalidInput)
+        shape, of = (len(self.weights), k), ": k_m(x, x) of new samples"
+        array = checked_array(diagonals, "diagonals", shape, of, InvalidInput)
         if array.min(initial=0.0) < 0.0:
             m, i = (int(j) for j in np.unravel_index(int(array.argmin()), array.shape))
             raise InvalidInput(f"diagonals[{m}, {i}] = {array[m, i]:g} is negative; k(x, x) is a squared norm.")
-        return array.astype(np.float64, copy=False)
+        return array
 
     def __str__(self) -> str:
         return f"objective {self.objective:.6g}, {self.stationarity}"

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, require_finite
+from mklref._validate import checked_array
 from mklref.evidence.likelihood import MarginalLikelihood
 from mklref.evidence.newton import minimise
 from mklref.evidence.problem import EvidenceProblem, checked_problem
-from mklref.exceptions import InvalidParameter
 
 _TOLERANCE = 1e-9
 _MOST_STEPS = 200
@@ -48,11 +47,8 @@ def quadratic_bound(problem: EvidenceProblem, weights: Any, coefficients: Any) -
         Not an `EvidenceProblem`, or data without a faithful conversion to float64.
     """
     theta = checked_problem(problem).checked_weights(weights)
-    c = as_float_array(coefficients, "coefficients", InvalidParameter).astype(np.float64, copy=False)
-    expected = (problem.n_kernels, problem.n_samples)
-    if c.shape != expected:
-        raise InvalidParameter(f"coefficients has shape {c.shape}; expected {expected}: one row for each kernel.")
-    require_finite(c, "coefficients", InvalidParameter)
+    shape = problem.n_kernels, problem.n_samples
+    c = checked_array(coefficients, "coefficients", shape, ": one row for each kernel")
     functions = np.stack([matrix @ row for matrix, row in zip(problem.kernels.matrices, c, strict=True)])
     norms = np.einsum("mi,mi->m", c, functions)
     if np.any(norms[theta == 0.0] > 0.0):
@@ -110,10 +106,7 @@ def log_determinant_conjugate(problem: EvidenceProblem, slopes: Any) -> float:
         Not an `EvidenceProblem`, or data without a faithful conversion to float64.
     """
     checked_problem(problem)
-    z = as_float_array(slopes, "slopes", InvalidParameter).astype(np.float64, copy=False)
-    if z.shape != (problem.n_kernels,):
-        raise InvalidParameter(f"slopes has shape {z.shape}; expected ({problem.n_kernels},), one for each kernel.")
-    require_finite(z, "slopes", InvalidParameter)
+    z = checked_array(slopes, "slopes", (problem.n_kernels,), ", one for each kernel")
     present = problem.kernels.traces() > 0.0
     if np.any(z[present] <= 0.0) or np.any(z < 0.0):
         return -np.inf

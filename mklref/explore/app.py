@@ -81,21 +81,11 @@ def _slider(name: str, ends: tuple[float, float], step: float, value: float, val
 
 
 def panels(state: State, memory: dict[str, Any], stopped: Callable[[], bool]) -> Iterator[Panel]:
-    """What the page shows of a state, each panel as soon as it is known.
+    """What the page shows of a state, each panel as soon as it is known: the id of an element, and its HTML.
 
-    Parameters
-    ----------
-    state : State
-        What the controls say.
-    memory : dict
-        Of one page: its last good picture, and the last problem that was solved to the end. It is written to.
-    stopped : callable
-        Whether nobody waits any more.
-
-    Yields
-    ------
-    id, html : str, str
-        An element of the page and what it holds; "address" holds the state, "idle" the controls without an effect.
+    "address" holds the state, "idle" the controls without an effect. The memory is that of one page, its last good
+    picture and the last problem that was solved to the end, and is written to; `stopped` says whether nobody waits any
+    more.
     """
     shown, complaint = work.solved(state, memory)
     yield from _beside_controls(state, shown, complaint)

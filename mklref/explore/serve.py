@@ -83,13 +83,7 @@ def _check(data: str) -> None:
 
 
 def listen(port: int) -> socket.socket:
-    """A socket on this machine alone, at the first free port from this one on.
-
-    Raises
-    ------
-    InvalidParameter
-        There is none among the next ones, or it is no port.
-    """
+    """A socket on this machine alone, at the first free port from this one on, or `InvalidParameter`."""
     if not 0 <= port <= 65535:
         raise InvalidParameter(f"port = {port} must lie in [0, 65535]; 0 takes any that is free.")
     for number in range(port, min(port + TRIED, 65535) + 1):

@@ -121,10 +121,7 @@ class State:
 def offered(name: str, value: Any) -> Any:
     """The value that a control offers, and for a slider the nearest one; what has neither is as it is.
 
-    Raises
-    ------
-    ValueError
-        For NaN, and for a word that is not in the list.
+    `ValueError` for NaN, and for a word that is not in the list.
     """
     if value != value or value not in CHOICES.get(name, (value,)):
         raise ValueError(name)
@@ -137,13 +134,7 @@ def offered(name: str, value: Any) -> Any:
 
 
 def number(name: str, text: str) -> float:
-    """A number or a fraction.
-
-    Raises
-    ------
-    InvalidParameter
-        For other text.
-    """
+    """A number or a fraction, or `InvalidParameter`."""
     try:
         return float(Fraction(text)) if "/" in text else float(text)
     except (ValueError, ArithmeticError):
@@ -158,10 +149,7 @@ def written(groups: Any) -> str:
 def grouping(text: str, M: int) -> list[list[int]]:
     """Numbers of kernels, groups between bars: 0 1 | 2 3. Without any, the first half and the second.
 
-    Raises
-    ------
-    InvalidParameter
-        For other text; what is no partition `Groups` refuses.
+    `InvalidParameter` for other text; what is no partition `Groups` refuses.
     """
     if not text.strip():
         return [list(range((M + 1) // 2)), list(range((M + 1) // 2, M))] if M > 1 else [[0]]
@@ -177,10 +165,8 @@ def grouping(text: str, M: int) -> list[list[int]]:
 def sample(data: str, samples: int, share: float, noise: float, positive: str, target: str | None = None) -> Sample:
     """The data of a state: generated, bundled, or of a CSV file, standardised.
 
-    Raises
-    ------
-    MKLError, OSError
-        A file that cannot be read, targets of several classes without `positive`, and what the generators refuse.
+    `MKLError` or `OSError` for a file that cannot be read, targets of several classes without `positive`, and what the
+    generators refuse.
     """
     if data in GENERATED:
         return generated(data, samples, share, noise)
@@ -273,13 +259,7 @@ def kernels_of(state: State) -> FamilyStack:
 
 
 def problem_of(state: State) -> tuple[Problem, FamilyStack]:
-    """The problem of a state, and its kernels, which know new samples.
-
-    Raises
-    ------
-    MKLError
-        Whatever the library says of the data, the kernels and the parameters.
-    """
+    """The problem of a state, and its kernels, which know new samples; errors are what the library says of either."""
     data, kernels = sample_of(state), kernels_of(state)
     loss = LOSSES[state.loss]()
     y = np.ones(len(data.y)) if loss.targets == "ones" else data.y

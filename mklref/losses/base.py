@@ -166,7 +166,6 @@ class PiecewiseQuadratic(Loss):
         return 0.0
 
     def conjugate(self, s: Array, y: Array) -> Array:
-        """m y s + epsilon |s| + s^2/(2 L) on the domain, else +inf."""
         lower, upper = self.domain(y)
         inside = (lower <= s) & (s <= upper)
         s = np.where(inside, s, 0.0)

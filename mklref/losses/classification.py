@@ -16,11 +16,9 @@ class _Margin(PiecewiseQuadratic):
     """max(0, m - y t): what a score lacks of the margin m."""
 
     def value(self, t: Array, y: Array) -> Array:
-        """max(0, m - y t)."""
         return np.maximum(0.0, self.margin - y * t)
 
     def subgradient(self, t: Array, y: Array) -> Array:
-        """-y where y t < m, else 0."""
         return np.where(y * t < self.margin, -y, 0.0)
 
     def kinks(self, y: Array) -> Array:
@@ -28,13 +26,11 @@ class _Margin(PiecewiseQuadratic):
         return self.margin * y[None, :]
 
     def atom(self, t: Any, y: Array) -> Any:
-        """pos(m - y t)."""
         import cvxpy as cp
 
         return cp.pos(self.margin - cp.multiply(y, t))
 
     def domain(self, y: Array) -> tuple[Array, Array]:
-        """-1 <= s y <= 0."""
         return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
 
 
@@ -65,21 +61,17 @@ class SquaredHinge(_Margin):
     smoothness: ClassVar[float] = 1.0
 
     def value(self, t: Array, y: Array) -> Array:
-        """1/2 max(0, 1 - y t)^2."""
         return 0.5 * super().value(t, y) ** 2
 
     def subgradient(self, t: Array, y: Array) -> Array:
-        """-y max(0, 1 - y t)."""
         return -y * super().value(t, y)
 
     def atom(self, t: Any, y: Array) -> Any:
-        """1/2 square(pos(1 - y t))."""
         import cvxpy as cp
 
         return 0.5 * cp.square(super().atom(t, y))
 
     def domain(self, y: Array) -> tuple[Array, Array]:
-        """s y <= 0."""
         return np.where(y > 0, -np.inf, 0.0), np.where(y > 0, 0.0, np.inf)
 
 
@@ -101,7 +93,6 @@ class Logistic(Loss):
         return np.logaddexp(0.0, -y * t)
 
     def subgradient(self, t: Array, y: Array) -> Array:
-        """-y / (1 + exp(y t))."""
         return -y * np.exp(-np.logaddexp(0.0, y * t))
 
     def curvature(self, t: Array, y: Array) -> Array:
@@ -110,7 +101,6 @@ class Logistic(Loss):
         return u * (1.0 - u)
 
     def conjugate(self, s: Array, y: Array) -> Array:
-        """-entropy of u = -s y."""
         u = -s * y
         inside = (u >= 0.0) & (u <= 1.0)
         u = np.where(inside, u, 0.0)
@@ -118,15 +108,12 @@ class Logistic(Loss):
         return np.where(inside, u * np.log(positive) + (1.0 - u) * np.log1p(-below_one), np.inf)
 
     def domain(self, y: Array) -> tuple[Array, Array]:
-        """-1 <= s y <= 0."""
         return np.minimum(-y, 0.0), np.maximum(-y, 0.0)
 
     def kinks(self, y: Array) -> Array:
-        """None."""
         return np.empty((0, len(y)))
 
     def atom(self, t: Any, y: Array) -> Any:
-        """logistic(-y t)."""
         import cvxpy as cp
 
         return cp.logistic(-cp.multiply(y, t))

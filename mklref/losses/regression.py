@@ -29,25 +29,20 @@ class Squared(PiecewiseQuadratic):
     smoothness: ClassVar[float] = 1.0
 
     def value(self, t: Array, y: Array) -> Array:
-        """1/2 (y - t)^2."""
         return 0.5 * (y - t) ** 2
 
     def subgradient(self, t: Array, y: Array) -> Array:
-        """t - y."""
         return t - y
 
     def kinks(self, y: Array) -> Array:
-        """None."""
         return np.empty((0, len(y)))
 
     def atom(self, t: Any, y: Array) -> Any:
-        """1/2 square(y - t)."""
         import cvxpy as cp
 
         return 0.5 * cp.square(y - t)
 
     def domain(self, y: Array) -> tuple[Array, Array]:
-        """The whole line."""
         return np.full(len(y), -np.inf), np.full(len(y), np.inf)
 
 
@@ -65,11 +60,9 @@ class _Tube(PiecewiseQuadratic):
 
     @property
     def absolute(self) -> float:
-        """Epsilon."""
         return self.epsilon
 
     def value(self, t: Array, y: Array) -> Array:
-        """max(0, |y - t| - epsilon)."""
         return np.maximum(0.0, np.abs(y - t) - self.epsilon)
 
     def kinks(self, y: Array) -> Array:
@@ -77,7 +70,6 @@ class _Tube(PiecewiseQuadratic):
         return np.stack([y - self.epsilon, y + self.epsilon])
 
     def atom(self, t: Any, y: Array) -> Any:
-        """pos(|y - t| - epsilon)."""
         import cvxpy as cp
 
         return cp.pos(cp.abs(y - t) - self.epsilon)
@@ -102,7 +94,6 @@ class EpsilonInsensitive(_Tube):
         return np.where(np.abs(y - t) > self.epsilon, np.sign(t - y), 0.0)
 
     def domain(self, y: Array) -> tuple[Array, Array]:
-        """|s| <= 1."""
         return np.full(len(y), -1.0), np.full(len(y), 1.0)
 
 
@@ -119,7 +110,6 @@ class SquaredEpsilonInsensitive(_Tube):
     smoothness: ClassVar[float] = 1.0
 
     def value(self, t: Array, y: Array) -> Array:
-        """1/2 max(0, |y - t| - epsilon)^2."""
         return 0.5 * super().value(t, y) ** 2
 
     def subgradient(self, t: Array, y: Array) -> Array:
@@ -127,13 +117,11 @@ class SquaredEpsilonInsensitive(_Tube):
         return np.sign(t - y) * super().value(t, y)
 
     def atom(self, t: Any, y: Array) -> Any:
-        """1/2 square(pos(|y - t| - epsilon))."""
         import cvxpy as cp
 
         return 0.5 * cp.square(super().atom(t, y))
 
     def domain(self, y: Array) -> tuple[Array, Array]:
-        """The whole line."""
         return np.full(len(y), -np.inf), np.full(len(y), np.inf)
 
 
@@ -156,7 +144,6 @@ class Huber(PiecewiseQuadratic):
         object.__setattr__(self, "delta", checked_positive("delta", self.delta, remedy))
 
     def value(self, t: Array, y: Array) -> Array:
-        """1/2 r^2 within delta, delta |r| - delta^2/2 beyond."""
         r = np.abs(y - t)
         near = np.minimum(r, self.delta)
         return near * (r - 0.5 * near)
@@ -176,7 +163,6 @@ class Huber(PiecewiseQuadratic):
         return 0.5 * cp.huber(y - t, self.delta)
 
     def domain(self, y: Array) -> tuple[Array, Array]:
-        """|s| <= delta."""
         return np.full(len(y), -self.delta), np.full(len(y), self.delta)
 
 
@@ -198,7 +184,6 @@ class Pinball(PiecewiseQuadratic):
         object.__setattr__(self, "tau", checked_number("tau", self.tau, "(0, 1)", lambda x: 0.0 < x < 1.0, remedy))
 
     def value(self, t: Array, y: Array) -> Array:
-        """max(tau r, (tau - 1) r), r = y - t."""
         r = y - t
         return np.maximum(self.tau * r, (self.tau - 1.0) * r)
 
@@ -211,11 +196,9 @@ class Pinball(PiecewiseQuadratic):
         return y[None, :]
 
     def atom(self, t: Any, y: Array) -> Any:
-        """max(tau (y - t), (tau - 1) (y - t))."""
         import cvxpy as cp
 
         return cp.maximum(self.tau * (y - t), (self.tau - 1.0) * (y - t))
 
     def domain(self, y: Array) -> tuple[Array, Array]:
-        """-tau <= s <= 1 - tau."""
         return np.full(len(y), -self.tau), np.full(len(y), 1.0 - self.tau)

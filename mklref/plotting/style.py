@@ -38,13 +38,7 @@ def require_matplotlib() -> None:
 
 
 def axes(ax: Any, width: float, height: float) -> Any:
-    """The Axes that were given, or those of a new figure of this size in inches.
-
-    Raises
-    ------
-    MissingExtra
-        matplotlib is not installed.
-    """
+    """The Axes that were given, or those of a new figure of this size in inches."""
     require_matplotlib()
     if ax is not None:
         return ax
@@ -59,26 +53,14 @@ def colour(k: int) -> str:
 
 
 def numbers(data: Any, label: str) -> Array:
-    """Finite numbers: what is none would be missing from a picture, which would not say so.
-
-    Raises
-    ------
-    InvalidInput
-        Not finite, ragged, or no numbers.
-    """
+    """Finite numbers, or `InvalidInput`: what is none would be missing from a picture, which would not say so."""
     array = as_float_array(data, label, InvalidInput)
     require_finite(array, label, InvalidInput)
     return array.astype(float, copy=False)
 
 
 def named(names: Any, count: int, things: str, one: str = "one for each kernel") -> tuple[str, ...]:
-    """Names as texts.
-
-    Raises
-    ------
-    InvalidInput
-        Another number of them, or no sequence.
-    """
+    """Names as texts; `InvalidInput` for another number of them, or no sequence."""
     if isinstance(names, str) or not hasattr(names, "__iter__"):
         raise InvalidInput(f"names is {shown(names)}; give a list of names, {one}.")
     found = tuple(map(str, names))
@@ -101,13 +83,7 @@ def at_most(most: Any) -> int:
 
 
 def labelled(labels: Sequence[Any] | Array | None, count: int, label: str) -> Array | None:
-    """One label for each sample, or None.
-
-    Raises
-    ------
-    InvalidInput
-        Another number of them, or no sequence.
-    """
+    """One label for each sample, or None; `InvalidInput` for another number of them, or no sequence."""
     if labels is None:
         return None
     found = np.asarray(labels)

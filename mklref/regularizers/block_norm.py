@@ -79,12 +79,10 @@ class BlockNorm(Regularizer):
         return conjugate_exponent(self.q)
 
     def value(self, rho: Array) -> float:
-        """1/2 ||rho||_q^2."""
         norm = p_norm(rho, self.q)
         return 0.5 * norm * norm
 
     def conjugate(self, g: Array) -> float:
-        """1/2 ||g||_{q*}^2."""
         norm = p_norm(g, self.dual_exponent)
         return 0.5 * norm * norm
 
@@ -131,5 +129,4 @@ class BlockNorm(Regularizer):
         return self if self.q >= 1.0 + 0.5 * epsilon else BlockNorm(1.0 + 0.5 * epsilon)
 
     def polyhedral(self, kernels: int) -> Polyhedral | None:
-        """The simplex for q = 1."""
         return Polyhedral.simplex(kernels) if self.q == 1.0 else None

@@ -133,15 +133,12 @@ class ConcaveBlock(Regularizer):
 
     @property
     def degree(self) -> float | None:
-        """That of g(rho^2) in rho."""
         return self.g.degree
 
     def value(self, rho: Array) -> float:
-        """Sum g(rho^2)."""
         return float(np.sum(self.g.value(rho**2)))
 
     def conjugate(self, g: Array) -> float:
-        """Sum g~*(s)."""
         return float(np.sum(self.g.block_conjugate(g))) if np.all(g <= self.g.slopes.high) else np.inf
 
     def weight_penalty(self, theta: Array) -> float:
@@ -190,12 +187,10 @@ class ConcaveBlock(Regularizer):
         return 1.0
 
     def smoothed(self, epsilon: float) -> ConcaveBlock:
-        """That of a smoother g."""
         g = self.g.smoothed(epsilon)
         return self if g is self.g else ConcaveBlock(g)
 
     def sharpened(self) -> ConcaveBlock | None:
-        """That of a g with a kink."""
         g = self.g.sharpened()
         return None if g is None else ConcaveBlock(g)
 

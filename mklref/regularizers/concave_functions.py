@@ -36,12 +36,10 @@ class PowerRoot(ConcaveFunction):
 
     @property
     def slopes(self) -> Slopes:
-        """(1, 1) for p = 1, else (0, inf)."""
         return Slopes(1.0, 1.0) if self.p == 1.0 else Slopes(0.0, np.inf)
 
     @property
     def degree(self) -> float:
-        """q."""
         return block_exponent(self.p)
 
     @property
@@ -50,30 +48,24 @@ class PowerRoot(ConcaveFunction):
         return 0.5 * block_exponent(self.p)
 
     def value(self, x: Array) -> Array:
-        """x^{q/2}/q."""
         return np.asarray(x**self._half / (2.0 * self._half))
 
     def derivative(self, x: Array) -> Array:
-        """1/2 x^{q/2-1}."""
         return np.asarray(0.5 * x ** (self._half - 1.0))
 
     def elasticity(self, x: Array) -> Array:
-        """1 - q/2."""
         return np.full(len(x), 1.0 - self._half)
 
     def norms_from_dual(self, s: Array) -> Array:
-        """s^{1/(q-1)} = s^{2p*-1}."""
         return np.asarray(s ** (2.0 * conjugate_exponent(self.p) - 1.0))
 
     def conjugate(self, y: Array) -> Array:
-        """-1/(2p) (2y)^{-p}; at p = inf 0 for y >= 1/2, else -inf."""
         if np.isinf(self.p):
             return np.where(2.0 * y * (1.0 + FEASIBILITY) >= 1.0, 0.0, -np.inf)
         with np.errstate(over="ignore"):
             return np.asarray(-((2.0 * y) ** -self.p) / (2.0 * self.p))
 
     def block_conjugate(self, s: Array) -> Array:
-        """s^{2p*}/(2p*); 0 at p = 1."""
         if self.p == 1.0:
             return np.zeros(len(s))
         exponent = 2.0 * conjugate_exponent(self.p)
@@ -81,7 +73,6 @@ class PowerRoot(ConcaveFunction):
             return np.asarray(s**exponent / exponent)
 
     def smoothed(self, epsilon: float) -> PowerRoot:
-        """p at least 1 + epsilon."""
         return self if self.p >= 1.0 + epsilon else PowerRoot(1.0 + epsilon)
 
 
@@ -101,33 +92,26 @@ class RootPlusLinear(ConcaveFunction):
 
     @property
     def slopes(self) -> Slopes:
-        """(1-lam, inf)."""
         return Slopes(1.0 - self.lam, np.inf)
 
     def value(self, x: Array) -> Array:
-        """(1-lam) sqrt(x) + lam/2 x."""
         return np.asarray((1.0 - self.lam) * np.sqrt(x) + 0.5 * self.lam * x)
 
     def derivative(self, x: Array) -> Array:
-        """(1-lam)/(2 sqrt(x)) + lam/2."""
         return np.asarray(0.5 * ((1.0 - self.lam) / np.sqrt(x) + self.lam))
 
     def elasticity(self, x: Array) -> Array:
-        """(1-lam) / (2 (1-lam) + 2 lam sqrt(x))."""
         return np.asarray(0.5 * (1.0 - self.lam) / ((1.0 - self.lam) + self.lam * np.sqrt(x)))
 
     def norms_from_dual(self, s: Array) -> Array:
-        """(s - (1-lam))_+ / lam."""
         return np.asarray(np.maximum(s - (1.0 - self.lam), 0.0) / self.lam)
 
     def conjugate(self, y: Array) -> Array:
-        """-(1-lam)^2 / (2 (2y - lam))."""
         rest = 2.0 * y - self.lam
         infinite = np.full(np.shape(y), -np.inf)
         return np.asarray(np.divide(-0.5 * (1.0 - self.lam) ** 2, rest, out=infinite, where=rest > 0.0))
 
     def block_conjugate(self, s: Array) -> Array:
-        """(s - (1-lam))_+^2 / (2 lam)."""
         with np.errstate(over="ignore"):
             return np.asarray(np.maximum(s - (1.0 - self.lam), 0.0) ** 2 / (2.0 * self.lam))
 
@@ -155,7 +139,6 @@ class SmoothedRoot(ConcaveFunction):
 
     @property
     def slopes(self) -> Slopes:
-        """(0, 1)."""
         return Slopes(0.0, 1.0)
 
     def value(self, x: Array) -> Array:
@@ -163,19 +146,15 @@ class SmoothedRoot(ConcaveFunction):
         return np.asarray(x / (np.sqrt(x + self.epsilon**2) + self.epsilon))
 
     def derivative(self, x: Array) -> Array:
-        """1/(2 sqrt(x + epsilon^2))."""
         return np.asarray(0.5 / np.sqrt(x + self.epsilon**2))
 
     def elasticity(self, x: Array) -> Array:
-        """x / (2 (x + epsilon^2))."""
         return np.asarray(0.5 * x / (x + self.epsilon**2))
 
     def norms_from_dual(self, s: Array) -> Array:
-        """Epsilon s / sqrt(1 - s^2)."""
         return np.asarray(self.epsilon * s / np.sqrt((1.0 - s) * (1.0 + s)))
 
     def conjugate(self, y: Array) -> Array:
-        """-(1 - 2 epsilon y)^2 / (4y) for y <= 1/(2 epsilon), else 0."""
         with np.errstate(divide="ignore"):  # -inf at 0
             return np.asarray(-(np.maximum(1.0 - 2.0 * self.epsilon * y, 0.0) ** 2) / (4.0 * y))
 

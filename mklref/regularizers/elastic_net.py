@@ -63,7 +63,6 @@ class ElasticNet(Regularizer):
 
     @property
     def degree(self) -> float | None:
-        """2 in the Ivanov form."""
         return 2.0 if self.form == "ivanov" else None
 
     def threshold(self, g: Array) -> float:
@@ -77,13 +76,11 @@ class ElasticNet(Regularizer):
         return float(tau[above[-1] if len(above) else 0])  # by rounding none is above where lam is below 1e-16
 
     def value(self, rho: Array) -> float:
-        """(1-lam) S + lam/2 sum rho^2, or 1/2 ((1-lam) S^2 + lam sum rho^2)."""
         total = float(np.sum(rho))
         sparse = (1.0 - self.lam) * (total if self.form == "tikhonov" else 0.5 * total * total)
         return sparse + 0.5 * self.lam * float(rho @ rho)
 
     def conjugate(self, g: Array) -> float:
-        """1/(2 lam) sum (g - tau)_+^2, plus tau^2/(2(1-lam)) in Ivanov form."""
         tau = self.threshold(g)
         excess = np.maximum(g - tau, 0.0)
         above = float(excess @ excess) / (2.0 * self.lam)
@@ -102,7 +99,6 @@ class ElasticNet(Regularizer):
         return 0.0 if total <= 1.0 else np.inf
 
     def weights_from_norms(self, rho: Array) -> Array:
-        """rho / ((1-lam) + lam rho), or rho / ((1-lam) S + lam rho)."""
         if self.form == "tikhonov":
             return np.asarray(rho / ((1.0 - self.lam) + self.lam * rho))
         top = float(rho.max())

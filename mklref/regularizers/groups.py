@@ -101,22 +101,18 @@ class Groups(Regularizer):
         return 2.0 / (self.total + 1.0)
 
     def check(self, kernels: int) -> None:
-        """The groups hold every kernel."""
         check_length(self.name, "group members", len(self.group_of), kernels)
 
     def value(self, rho: Array) -> float:
-        """1/2 ||v||_{gamma0}^2."""
         norm = p_norm(self._across(rho, self.gamma, 0.5 * self.p), self.gamma0)
         return 0.5 * norm * norm
 
     def conjugate(self, g: Array) -> float:
-        """1/2 ||u||_{gamma0'}^2."""
         blocks = self._across(g, conjugate_exponent(self.gamma), -0.5 * self.p)
         norm = p_norm(blocks, conjugate_exponent(self.gamma0))
         return 0.5 * norm * norm
 
     def weight_penalty(self, theta: Array) -> float:
-        """0 in the mixed-norm ball, +inf outside."""
         if np.any(theta < 0.0):
             return np.inf
         within, across = self._ball_exponents
@@ -207,7 +203,6 @@ class Groups(Regularizer):
         return Parts(norms * top * top, gradients, curvature)
 
     def polyhedral(self, kernels: int) -> Polyhedral | None:
-        """The simplex for q = 1."""
         return Polyhedral.simplex(kernels) if self.q == 1.0 else None
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, check_length, checked_number
+from mklref._validate import as_float_array, check_length, checked_number, read_only
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import (
@@ -70,7 +70,6 @@ class Lp(Regularizer):
         return block_exponent(self.p)
 
     def value(self, rho: Array) -> float:
-        """1/2 ||rho||_q^2."""
         norm = p_norm(rho, self.block_exponent)
         return 0.5 * norm * norm
 
@@ -80,7 +79,6 @@ class Lp(Regularizer):
         return 0.5 * norm * norm
 
     def weight_penalty(self, theta: Array) -> float:
-        """0 in the ball, +inf outside."""
         inside = bool((theta >= 0.0).all()) and p_norm(theta, self.p) <= 1.0 + FEASIBILITY
         return 0.0 if inside else np.inf
 
@@ -117,7 +115,6 @@ class Lp(Regularizer):
         return np.asarray(product / (self.p - 1.0) / top / top)
 
     def smoothed(self, epsilon: float) -> Lp:
-        """p at least 1 + epsilon."""
         return self if self.p >= 1.0 + epsilon else Lp(1.0 + epsilon)
 
     def polyhedral(self, kernels: int) -> Polyhedral | None:
@@ -156,37 +153,29 @@ class Fixed(Regularizer):
             raise InvalidParameter(
                 f"weights = {weights} must be finite and nonnegative with at least one positive entry."
             )
-        weights.flags.writeable = False
-        object.__setattr__(self, "weights", weights)
+        object.__setattr__(self, "weights", read_only(weights))
 
     def check(self, kernels: int) -> None:
-        """One weight for each kernel."""
         check_length(self.name, "weights", len(self.weights), kernels)
 
     def value(self, rho: Array) -> float:
-        """1/2 sum rho^2/weights."""
         absent = self.weights == 0.0
         if np.any(rho[absent] > 0.0):
             return np.inf
         return 0.5 * float(np.sum(rho[~absent] ** 2 / self.weights[~absent]))
 
     def conjugate(self, g: Array) -> float:
-        """1/2 sum weights g^2."""
         return 0.5 * float(self.weights @ g**2)
 
     def weight_penalty(self, theta: Array) -> float:
-        """0 between 0 and the weights, +inf elsewhere."""
         inside = bool(np.all(theta >= 0.0) and np.all(theta <= self.weights * (1.0 + FEASIBILITY)))
         return 0.0 if inside else np.inf
 
     def weights_from_norms(self, rho: Array) -> Array:
-        """The weights."""
         return self.weights
 
     def weights_from_dual(self, g: Array) -> Array:
-        """The weights."""
         return self.weights
 
     def weights_jacobian(self, g: Array) -> Array:
-        """0: the weights do not move."""
         return np.zeros((len(g), len(g)))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, check_length
+from mklref._validate import as_float_array, check_length, read_only
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import FEASIBILITY
@@ -69,22 +69,18 @@ class Mahalanobis(Regularizer):
                 f"E must be positive definite, its smallest eigenvalue is {np.linalg.eigvalsh(matrix)[0]:.3g}; "
                 "add a small multiple of the identity."
             ) from indefinite
-        matrix.flags.writeable = False
-        object.__setattr__(self, "E", matrix)
+        object.__setattr__(self, "E", read_only(matrix))
         object.__setattr__(self, "_inverse_root", np.linalg.inv(root))
 
     def check(self, kernels: int) -> None:
-        """E has one row for each kernel."""
         check_length(self.name, "rows of E", len(self.E), kernels)
 
     def value(self, rho: Array) -> float:
-        """1/2 sum rho^2/theta at the minimiser."""
         present = rho > 0.0
         theta = self.weights_from_norms(rho)
         return 0.5 * float(np.sum(rho[present] * (rho[present] / theta[present])))
 
     def conjugate(self, g: Array) -> float:
-        """1/2 sqrt(u'E u) at the minimiser."""
         top = float(g.max())
         if top == 0.0:
             return 0.0
@@ -92,7 +88,6 @@ class Mahalanobis(Regularizer):
         return 0.5 * float(np.sqrt(u @ self.E @ u)) * top * top
 
     def weight_penalty(self, theta: Array) -> float:
-        """0 in the ellipsoid, +inf outside."""
         inside = bool(np.all(theta >= 0.0)) and self._length(theta) <= 1.0 + FEASIBILITY
         return 0.0 if inside else np.inf
 
@@ -147,31 +142,13 @@ class Mahalanobis(Regularizer):
 
 
 def nonnegative_minimiser(E: Array, c: Array) -> Array:
-    """The minimiser of 1/2 s'E s + c's over s >= 0 for positive definite E, by the active set of Lawson and Hanson.
+    """The minimiser of 1/2 s'E s + c's over s >= 0 for positive definite E = L L': that of ||L's + L^{-1}c||."""
+    if c.min() >= 0.0:
+        return np.zeros(len(c))
+    from scipy.optimize import nnls  # nothing else here needs more than NumPy
 
-    Coordinates enter one at a time, the one with the steepest descent first. If the minimiser over the coordinates
-    that are in leaves the orthant, the step stops at its boundary, and the coordinates that it hits leave.
-    """
-    s, inside = np.zeros(len(c)), np.zeros(len(c), dtype=bool)
-    tolerance = 8.0 * len(c) * float(np.finfo(float).eps) * float(np.abs(c).max())
-    for _ in range(10 * len(c)):
-        slope = np.where(inside, np.inf, E @ s + c)
-        entering = int(slope.argmin())
-        if slope[entering] >= -tolerance:
-            break
-        inside[entering] = True
-        while True:
-            target = np.zeros(len(c))
-            target[inside] = np.linalg.solve(E[np.ix_(inside, inside)], -c[inside])
-            leaving = inside & (target <= 0.0)
-            if not leaving.any():
-                break
-            ratios = s[leaving] / (s[leaving] - target[leaving])
-            s = s + float(ratios.min()) * (target - s)
-            inside[np.flatnonzero(leaving)[ratios <= ratios.min()]] = False
-            s[~inside] = 0.0
-        s = target
-    return s
+    L = np.linalg.cholesky(E)
+    return np.asarray(nnls(L.T, -np.linalg.solve(L, c), maxiter=10 * len(c))[0])
 
 
 def _minimise_ratio_plus_quadratic(squares: Array, A: Array) -> Array:

@@ -41,7 +41,6 @@ class Rescaled(Regularizer):
         object.__setattr__(self, "factor", factor)
 
     def smoothed(self, epsilon: float) -> Rescaled:
-        """The same rescaling of a smoother S."""
         base = self.base.smoothed(epsilon)
         if base is self.base:
             return self
@@ -60,27 +59,21 @@ class Rescaled(Regularizer):
 
     @property
     def degree(self) -> float | None:
-        """That of S."""
         return self.base.degree
 
     def value(self, rho: Array) -> float:
-        """Factor S(rho/root)."""
         return self.factor * self.base.value(rho / self.root)
 
     def conjugate(self, g: Array) -> float:
-        """Factor S*(root g / factor)."""
         return self.factor * self.base.conjugate(self._inner(g))
 
     def weight_penalty(self, theta: Array) -> float:
-        """Factor psi_S(factor theta / root^2)."""
         return self.factor * self.base.weight_penalty(self.factor * theta / self.root / self.root)
 
     def weights_from_norms(self, rho: Array) -> Array:
-        """root^2/factor theta_S(rho/root)."""
         return self._outer(self.base.weights_from_norms(rho / self.root))
 
     def weights_from_dual(self, g: Array) -> Array:
-        """root^2/factor theta_S(root g / factor)."""
         return self._outer(self.base.weights_from_dual(self._inner(g)))
 
     def weights_jacobian(self, g: Array) -> Array:
@@ -89,7 +82,6 @@ class Rescaled(Regularizer):
         return self._outer(self._outer(inner).T) / self.factor
 
     def dual_scale(self, g: Array) -> float:
-        """That of S at root g / factor."""
         return self.base.dual_scale(self._inner(g))
 
     def _inner(self, g: Array) -> Array:
@@ -167,7 +159,6 @@ class WeightedLp(Rescaled):
         self._rescale(ball, np.sqrt(self.scale), 1.0)
 
     def check(self, kernels: int) -> None:
-        """One scale for each kernel."""
         check_length(self.name, "scales", len(self.scale), kernels)
 
 
@@ -208,5 +199,4 @@ class WeightedL1(Rescaled):
         self._rescale(Power(1), 1.0 / self.omega, 1.0)
 
     def check(self, kernels: int) -> None:
-        """One omega for each kernel."""
         check_length(self.name, "omega", len(self.omega), kernels)

@@ -78,23 +78,19 @@ class Tikhonov(Regularizer):
         return 3.0 * self.mu * s * s
 
     def conjugate(self, g: Array) -> float:
-        """(1/2 ||g^2||_{p*})^2 / (4 mu)."""
         half = self.ball.conjugate(g)
         return half * half / (4.0 * self.mu)
 
     def weight_penalty(self, theta: Array) -> float:
-        """mu ||theta||_p^2."""
         if np.any(theta < 0.0):
             return np.inf
         norm = p_norm(theta, self.p)
         return self.mu * norm * norm
 
     def weights_from_norms(self, rho: Array) -> Array:
-        """s theta_Lp(rho)."""
         return self.radius(rho) * self.ball.weights_from_norms(rho)
 
     def weights_from_dual(self, g: Array) -> Array:
-        """||g^2||_{p*} / (4 mu) theta_Lp(g)."""
         return self.ball.conjugate(g) / (2.0 * self.mu) * self.ball.weights_from_dual(g)
 
     def weights_jacobian(self, g: Array) -> Array:
@@ -105,11 +101,9 @@ class Tikhonov(Regularizer):
         return (np.outer(theta, theta) + 2.0 * self.ball.conjugate(g) * self.ball.weights_jacobian(g)) / (4.0 * self.mu)
 
     def smoothed(self, epsilon: float) -> Tikhonov:
-        """p at least 1 + epsilon."""
         return self if self.p >= 1.0 + epsilon else Tikhonov(1.0 + epsilon, self.mu)
 
     def polyhedral(self, kernels: int) -> Polyhedral | None:
-        """mu (1'theta)^2 for p = 1."""
         return Polyhedral(np.zeros(kernels), mu=self.mu) if self.p == 1.0 else None
 
 
@@ -151,7 +145,6 @@ class Power(Regularizer):
 
     @property
     def degree(self) -> float:
-        """q."""
         return self.block_exponent
 
     @property
@@ -160,18 +153,15 @@ class Power(Regularizer):
         return block_exponent(self.p)
 
     def value(self, rho: Array) -> float:
-        """1/q sum rho^q."""
         return power_sum(rho, self.block_exponent) / self.block_exponent
 
     def conjugate(self, g: Array) -> float:
-        """1/q* sum g^{q*}."""
         if self.p == 1.0:
             return 0.0 if np.all(g <= 1.0) else np.inf
         exponent = 2.0 * conjugate_exponent(self.p)
         return power_sum(g, exponent) / exponent
 
     def weight_penalty(self, theta: Array) -> float:
-        """1/(2p) sum theta^p."""
         if np.any(theta < 0.0):
             return np.inf
         if np.isinf(self.p):
@@ -179,7 +169,6 @@ class Power(Regularizer):
         return power_sum(theta, self.p) / (2.0 * self.p)
 
     def weights_from_norms(self, rho: Array) -> Array:
-        """rho^{2/(p+1)}."""
         return np.asarray(rho ** (2.0 / (self.p + 1.0)))
 
     def weights_from_dual(self, g: Array) -> Array:
@@ -203,9 +192,7 @@ class Power(Regularizer):
         return (1.0 - 4.0 * float(np.finfo(float).eps)) / top
 
     def smoothed(self, epsilon: float) -> Power:
-        """p at least 1 + epsilon."""
         return self if self.p >= 1.0 + epsilon else Power(1.0 + epsilon)
 
     def polyhedral(self, kernels: int) -> Polyhedral | None:
-        """1/2 1'theta for p = 1."""
         return Polyhedral(np.full(kernels, 0.5)) if self.p == 1.0 else None

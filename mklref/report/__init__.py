@@ -21,19 +21,9 @@ def require_extra() -> None:
 
 
 def render(checks: Mapping[str, CrossCheck], facts: Mapping[str, str] | None = None) -> str:
-    """The page for several cross-checks, readable in light and dark, without links to anything outside.
+    """The page for several cross-checks by their titles, readable in light and dark, without links to anything outside.
 
-    Parameters
-    ----------
-    checks : mapping of str to CrossCheck
-        A title for each.
-    facts : mapping of str to str, optional
-        Lines about data, versions and circumstances.
-
-    Raises
-    ------
-    MissingExtra
-        jinja2 or matplotlib is not installed.
+    Facts are lines about data, versions and circumstances. `MissingExtra` where jinja2 or matplotlib is not installed.
     """
     require_extra()
     from jinja2 import Environment

@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_flag, checked_positive, require_finite
+from mklref._validate import as_float_array, checked_flag, checked_positive, read_only, require_finite
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
 from mklref.losses import Loss, as_loss
+from mklref.problem import Frozen
 from mklref.synthesis.proximity import MixedNorm
 
 LOSSES = ("squared_hinge", "squared", "logistic")
@@ -26,7 +27,7 @@ _SMALLEST, _LARGEST = 1e-40, 1e40
 """Of the largest entry of the kernels, of C, and of the largest target."""
 
 
-class SynthesisProblem:
+class SynthesisProblem(Frozen):
     """A mixed-norm synthesis problem (Kowalski, Szafranski and Ralaivola (1)-(5)).
 
     Its dual, over beta (n,) with Z_t = K_t'beta, is
@@ -69,6 +70,7 @@ class SynthesisProblem:
     """
 
     __slots__ = ("C", "constant", "kernels", "lam", "loss", "norm", "y")
+    _ARGUMENTS = ("y", "lam", "C", "loss", "constant")
 
     kernels: Array
     """(tau, n, N), or (tau + 1, n, N) with the constant kernel, which is the last."""
@@ -92,9 +94,7 @@ class SynthesisProblem:
         loss: str | Loss = "squared_hinge",
         constant: bool = False,
     ) -> None:
-        def put(name: str, value: object) -> None:
-            object.__setattr__(self, name, value)
-
+        put = self._put
         put("norm", MixedNorm(p, q, r))
         put("loss", _checked_loss(loss))
         put("lam", checked_positive("lam", lam, "it weighs the penalty."))
@@ -105,7 +105,7 @@ class SynthesisProblem:
         put("y", _checked_targets(y, stack.shape, self.loss))
         if self.constant:
             stack = np.concatenate([stack, np.ones((1, *stack.shape[1:]))])
-        put("kernels", _read_only(stack))
+        put("kernels", read_only(stack.view()))
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -122,26 +122,9 @@ class SynthesisProblem:
         """C for each sample, (n,)."""
         return np.full(self.n_samples, self.C)
 
-    def replace(self, **changes: Any) -> SynthesisProblem:
-        """A new problem that differs in the named arguments and shares kernels and y where it can."""
-        return SynthesisProblem(**{**self._arguments(), **changes})
-
     def _arguments(self) -> dict[str, Any]:
-        """What it was built from."""
-        return {
-            "kernels": self.kernels[:-1] if self.constant else self.kernels,
-            **{name: getattr(self, name) for name in ("y", "lam", "C", "loss", "constant")},
-            **{name: getattr(self.norm, name) for name in ("p", "q", "r")},
-        }
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a SynthesisProblem is frozen; use problem.replace({name}=...) for a changed one.")
-
-    def __delattr__(self, name: str) -> None:
-        raise AttributeError("a SynthesisProblem is frozen.")
-
-    def __reduce__(self) -> Any:
-        return _rebuild, (self._arguments(),)
+        kernels = self.kernels[:-1] if self.constant else self.kernels
+        return {**super()._arguments(), "kernels": kernels, **vars(self.norm)}
 
     def __repr__(self) -> str:
         tau, n, N = self.kernels.shape
@@ -149,10 +132,6 @@ class SynthesisProblem:
             f"SynthesisProblem(tau={tau}, n={n}, N={N}, lam={self.lam:g}, norm={self.norm}, C={self.C:g}, "
             f"loss={self.loss})"
         )
-
-
-def _rebuild(arguments: dict[str, Any]) -> SynthesisProblem:
-    return SynthesisProblem(**arguments)
 
 
 def checked_problem(problem: Any) -> SynthesisProblem:
@@ -194,12 +173,6 @@ def lambda_max(problem: SynthesisProblem) -> float:
     beta = -problem.C * problem.loss.subgradient(np.zeros(problem.n_samples), problem.y)
     largest = problem.norm.dual_norm(correlations(problem.kernels, beta))
     return largest if problem.norm.q == 1 or largest == 0.0 else np.inf
-
-
-def _read_only(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view
 
 
 def _checked_loss(loss: Any) -> Loss:
@@ -249,4 +222,4 @@ def _checked_targets(y: Any, shape: tuple[int, ...], loss: Loss) -> Array:
             f"y holds the values {found}; loss {loss} takes the labels -1 and +1. "
             "Encode the classes first, for instance y = np.where(classes == positive, 1, -1)."
         )
-    return _read_only(array.astype(np.float64))
+    return read_only(array.astype(np.float64))

@@ -17,16 +17,17 @@ Such columns are never read again: without them the optimum is the same.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mklref._run import along
 from mklref._threads import blas_threads
 from mklref._typing import Array
-from mklref._validate import asks_to_stop, check_callback, checked_array, checked_count, checked_number
-from mklref.exceptions import Interrupted, InvalidParameter, InvalidType
+from mklref._validate import check_callback, checked_array, checked_count, checked_number, checked_values
+from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.solution import Record, Status
 from mklref.synthesis.certificate import primal_value, residual
 from mklref.synthesis.dictionary import restriction
@@ -216,30 +217,17 @@ def solve_path(
     check_callback(callback, "SynthesisSolution")
     checked_count("count", count, 2, "the number of values.")
     checked_number("ratio", ratio, "(0, 1)", lambda share: 0.0 < share < 1.0, "the last lambda over the first.")
-    values = _grid(problem, count, ratio) if lam is None else _listed(lam)
-    problems = [problem.replace(lam=value) for value in values]
-    solutions: list[SynthesisSolution] = []
-    try:
-        for member in problems:  # every value was checked before work starts
-            if solutions:
-                options["start"] = solutions[-1]
-            solutions.append(solve(member, tol=tol, **options))
-            if asks_to_stop(callback, solutions[-1]):
-                break
-    except KeyboardInterrupt as stopped:
-        raise Interrupted.along(stopped, solutions) from None
-    return solutions
-
-
-def _listed(lam: Any) -> list[Any]:
-    """The values in their order; that each is a positive number is left to the problems."""
-    try:
-        values = [] if isinstance(lam, str | bytes | Mapping | Set) else list(lam)
-    except TypeError:
-        values = []
+    some = "at least one number, such as [10.0, 3.0, 1.0]."
+    values = _grid(problem, count, ratio) if lam is None else checked_values("lam", lam, some)
     if not values:
-        raise InvalidParameter(f"lam = {lam!r} must be a sequence of at least one number, such as [10.0, 3.0, 1.0].")
-    return values
+        raise InvalidParameter(f"lam = {lam!r} must be a sequence of {some}")
+    problems = [problem.replace(lam=value) for value in values]  # every value is checked before work starts
+
+    def solved(member: SynthesisProblem, last: SynthesisSolution | None) -> SynthesisSolution:
+        return solve(member, tol=tol, **(options if last is None else {**options, "start": last}))
+
+    solutions: list[SynthesisSolution] = along(problems, solved, callback)
+    return solutions
 
 
 def _grid(problem: SynthesisProblem, count: int, ratio: float) -> list[float]:

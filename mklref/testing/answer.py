@@ -44,13 +44,7 @@ class Answer:
 
 
 def as_answer(returned: Any) -> Answer:
-    """Read what a solver returned: a `Solution`, an `Answer`, or (dual_coef, weights, intercept).
-
-    Raises
-    ------
-    InvalidType
-        Anything else.
-    """
+    """Read what a solver returned: a `Solution`, an `Answer`, or (dual_coef, weights, intercept); or `InvalidType`."""
     if isinstance(returned, Answer):
         return returned
     if isinstance(returned, Solution):
@@ -122,22 +116,18 @@ class Supports:
 
     def __call__(self, problem: Problem) -> str:
         """Why this problem is out of scope; empty if it is not."""
-        kind = type(problem.regularizer).__name__
-        p = problem.regularizer.p if isinstance(problem.regularizer, Lp | WeightedLp) else None
-        if self.losses is not None and problem.loss.name not in self.losses:
-            return f"loss {problem.loss.name}"
-        if self.regularizers is not None and kind not in self.regularizers:
-            return f"regularizer {kind}"
-        if p is not None and not self.p[0] <= p <= self.p[1]:
-            return f"p = {p:g}"
-        allowed = (self.intercept,) if isinstance(self.intercept, bool) else self.intercept
-        if problem.intercept not in allowed:
-            return "an intercept" if problem.intercept else "no intercept"
-        if problem.sample_weight is not None and not self.sample_weight:
-            return "sample weights"
-        if self.max_kernels is not None and problem.n_kernels > self.max_kernels:
-            return f"{problem.n_kernels} kernels"
-        return ""
+        loss, kind, count = problem.loss.name, type(problem.regularizer).__name__, problem.n_kernels
+        p = problem.regularizer.p if isinstance(problem.regularizer, Lp | WeightedLp) else self.p[0]
+        intercepts = (self.intercept,) if isinstance(self.intercept, bool) else self.intercept
+        supported = {
+            f"loss {loss}": self.losses is None or loss in self.losses,
+            f"regularizer {kind}": self.regularizers is None or kind in self.regularizers,
+            f"p = {p:g}": self.p[0] <= p <= self.p[1],
+            "an intercept" if problem.intercept else "no intercept": problem.intercept in intercepts,
+            "sample weights": self.sample_weight or problem.sample_weight is None,
+            f"{count} kernels": self.max_kernels is None or count <= self.max_kernels,
+        }
+        return next((reason for reason, fits in supported.items() if not fits), "")
 
 
 def _known(argument: str, given: Collection[str] | None, known: Collection[str]) -> tuple[str, ...] | None:
@@ -152,13 +142,7 @@ def _known(argument: str, given: Collection[str] | None, known: Collection[str])
 
 
 def as_declaration(supports: Any, solver: Any) -> Declaration:
-    """A `Supports`, a function of a problem (a reason, or a truth value), or what the solver itself declares.
-
-    Raises
-    ------
-    InvalidType
-        Something that cannot be called.
-    """
+    """A `Supports`, a function of a problem (a reason, or a truth value), or what the solver itself declares."""
     declared = getattr(solver, "supports", None) if supports is None else supports
     if declared is None:
         return Supports()

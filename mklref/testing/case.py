@@ -154,10 +154,7 @@ def select(upto: object = None, include: object = None, exclude: object = None) 
 def matching(cases: Iterable[Case], include: Any, exclude: Any, unknown: str) -> tuple[Case, ...]:
     """The cases that match a word of `include`, by default all of them, and none of `exclude`.
 
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        A word that no case matches, by the sentence `unknown` about argument and word.
+    `InvalidParameter` for a word that no case matches, by the sentence `unknown` about argument and word.
     """
     left = tuple(cases)
     nothing = exclude is None or (isinstance(exclude, str) and not exclude)

@@ -114,13 +114,7 @@ def judge(problem: Problem, answer: Answer | Solution | tuple[Any, Any, Any], *,
 
 
 def proven(problem: Problem, answer: Answer, verdict: Verdict, tol: float) -> RigorousCertificate:
-    """The bounds of a certified answer with a proof.
-
-    Raises
-    ------
-    NotApplicable, InvalidKernel
-        As `mklref.certify`.
-    """
+    """The bounds of a certified answer with a proof; what is raised, as by `mklref.certify`."""
     return certify(
         problem, answer.dual_coef, weights=verdict.weights, intercept=answer.intercept, rigorous=True, tol=tol
     )

@@ -117,15 +117,7 @@ _NEGLIGIBLE = 1e-12
 
 
 def fitting_weights(problem: Problem, beta: Array, intercept: Any) -> Iterator[Array]:
-    """Weights theta (M,) that may fit a dual point, cheap ones first.
-
-    Parameters
-    ----------
-    problem : Problem
-    beta : array (n,), of P machines (P, n)
-    intercept : float or array (P,) or None
-        b, if it is given; else the weights fit the best one.
-    """
+    """Weights theta (M,) that may fit a dual point, and its intercept or else the best one; cheap ones first."""
     theta = None if problem.several else weights_of_the_machine(problem, beta)
     if theta is not None:
         yield theta

@@ -12,6 +12,7 @@ moves an eigenvalue: every matrix is positive definite, and its bounds need no o
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cache, partial
@@ -21,7 +22,6 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._untrusted import parse_json
 from mklref.losses import EpsilonInsensitive, Loss, Pinball
 from mklref.problem import Problem
 from mklref.regularizers import Lp, Regularizer, Tikhonov
@@ -36,8 +36,8 @@ STEP = 2.0**10
 """Steps of the standardised variables in one unit."""
 FARTHEST, HALVINGS = 64.0, 12
 """exp(-64) is 0 on the grid; its argument is halved as often before the polynomial."""
-PUBLISHED = Path(__file__).with_name("real.json")
-"""Name, hash and bounds of each problem, as `mklref vectors DIRECTORY --suite real` wrote them into its index."""
+PUBLISHED = Path(__file__).with_name("real.csv")
+"""A line for each problem, with what `mklref vectors DIRECTORY --suite real` wrote into its index; bounds are exact."""
 SINCE = (0, 2)
 """The release that brings them; docs/problems.md says how that is cited before it is there."""
 
@@ -63,13 +63,7 @@ RECIPES: tuple[Recipe, ...] = (
 
 
 def select(include: Iterable[str] | None = None, exclude: Iterable[str] | None = None) -> tuple[Case, ...]:
-    """The problems by name, with patterns.
-
-    Raises
-    ------
-    InvalidParameter
-        A word that matches no name.
-    """
+    """The problems by name, with patterns; `InvalidParameter` for a word that matches none."""
     cases = [_case(recipe) for recipe in RECIPES]
     known = ", ".join(case.name for case in cases)
     return matching(cases, include, exclude, f"{{1!r}} matches no real problem; known: {known}.")
@@ -132,10 +126,11 @@ def _squares(Z: Array) -> Array:
 
 @cache
 def published() -> dict[str, dict[str, Any]]:
-    """What is published of each problem, by name; of one that is added, nothing yet."""
-    if not PUBLISHED.exists():
-        return {}
-    return {entry["name"]: entry for entry in parse_json(PUBLISHED.read_bytes(), PUBLISHED)["problems"]}
+    """What is published of each problem, by name: texts, and its bounds as numbers; of one that is added, nothing."""
+    with PUBLISHED.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.DictReader(lines))
+    bounds = [{side: float.fromhex(row[side]) for side in ("lower", "upper")} for row in rows]
+    return {row["name"]: {**row, **found} for row, found in zip(rows, bounds, strict=True)}
 
 
 def _targets(name: str, y: Array) -> Array:

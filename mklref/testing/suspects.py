@@ -19,33 +19,10 @@ from mklref.certificate.verdict import apart
 from mklref.exceptions import InvalidParameter
 from mklref.losses import LOSSES, EpsilonInsensitive, Loss
 from mklref.problem import Problem
-from mklref.testing.data_suspects import (
-    ENOUGH,
-    centered_kernels,
-    class_weights,
-    class_weights_that_fit,
-    counted_samples,
-    lost_class,
-    normalized_kernels,
-    other_targets,
-    penalized_intercept,
-    ridge,
-    sample_weights,
-    scale_that_fits,
-    scaled_kernels,
-)
+from mklref.testing import data_suspects as data, weight_suspects as weights
+from mklref.testing.data_suspects import ENOUGH
 from mklref.testing.faults import Point, Reading, Suspect, meant, restated, sensible, some
 from mklref.testing.implied import common, fitted_epsilon, implied_costs
-from mklref.testing.weight_suspects import (
-    inner_machine,
-    machine,
-    other_regularizers,
-    other_weights,
-    smaller_balls,
-    spheres,
-    unsquared_norm,
-    used_kernels,
-)
 
 Mask = NDArray[np.bool_]
 _IMAGINABLE = 1e-6
@@ -232,27 +209,27 @@ def _described(loss: Loss) -> str:
 
 EXACT: tuple[Suspect, ...] = (
     intercepts,
-    centered_kernels,
-    other_targets,
+    data.centered_kernels,
+    data.other_targets,
     signs,
     units,
     intercept_constraint,
-    spheres,
+    weights.spheres,
     costs,
-    scaled_kernels,
+    data.scaled_kernels,
     scales,
     logarithms,
     other_parameters,
     other_losses,
-    unsquared_norm,
-    sample_weights,
-    lost_class,
-    class_weights,
-    normalized_kernels,
-    penalized_intercept,
+    weights.unsquared_norm,
+    data.sample_weights,
+    data.lost_class,
+    data.class_weights,
+    data.normalized_kernels,
+    data.penalized_intercept,
     cost_that_fits,
-    scale_that_fits,
-    ridge,
+    data.scale_that_fits,
+    data.ridge,
     labels,
 )
 """Suspects whose numbers somebody could have meant, the simplest first: where several fit, all are listed so.
@@ -260,20 +237,20 @@ EXACT: tuple[Suspect, ...] = (
 What is returned wrongly comes before a problem that was stated wrongly, a factor before factors for each."""
 
 FITTED: tuple[Suspect, ...] = (
-    class_weights_that_fit,
-    counted_samples,
+    data.class_weights_that_fit,
+    data.counted_samples,
     silent_labels,
-    other_regularizers,
-    used_kernels,
-    smaller_balls,
+    weights.other_regularizers,
+    weights.used_kernels,
+    weights.smaller_balls,
 )
 """Suspects that adapt to the point, and therefore have to fit better; those that explain all kernels come first."""
 
-HALVES: tuple[Suspect, ...] = (machine,)
+HALVES: tuple[Suspect, ...] = (weights.machine,)
 """The dual variables fit the weights: a point that answers no other question, of an iteration over the weights."""
 
-INNER: tuple[Suspect, ...] = (inner_machine,)
+INNER: tuple[Suspect, ...] = (weights.inner_machine,)
 """They do not, and the weights are as good as a machine that was not solved lets them be."""
 
-LAST: tuple[Suspect, ...] = (other_weights, *INNER)
+LAST: tuple[Suspect, ...] = (weights.other_weights, *INNER)
 """They do not: one half of the point is right."""

@@ -228,7 +228,9 @@ def test_a_path_takes_arrays_iterators_and_a_start_and_refuses_the_rest():
     assert len(started[0].history) <= 2
     with pytest.raises(InvalidType, match=r"C is \[2.0\] \(list\)"):
         mklref.solve_path(problem, C=[1.0, [2.0]])
-    for given in (2.0, "1", np.ones((2, 2)), np.array(2.0), None):
+    with pytest.raises(InvalidType, match=r"p is array\(\[1., 1.\]\)"):
+        mklref.solve_path(problem, p=np.ones((2, 2)))
+    for given in (2.0, "1", np.array(2.0), None):
         with pytest.raises(InvalidParameter, match=r"(?s)p = .* must be a sequence|give either C or p"):
             mklref.solve_path(problem, p=given)
     with pytest.raises(InvalidType, match="problem is NoneType"):

@@ -9,6 +9,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.losses import Loss, as_loss
 from mklref.problem import Problem
+from mklref.regularizers import Lp, Regularizer
 from mklref.testing.case import enter
 
 
@@ -47,11 +48,13 @@ def targets(rng: np.random.Generator, X: Array, loss: Loss) -> Array:
 def problem(
     rng: np.random.Generator, *, loss: str | Loss = "hinge", n: int = 24, M: int = 4, K: Any = None, **arguments: Any
 ) -> Problem:
-    """A problem on such data; further arguments go to `Problem`.
+    """A problem on such data; further arguments go to `Problem`. What is a function is drawn first, by the generator.
 
     By default C = 2, or 1/(nu n) with nu = 0.3 for the nu one-class machine, and an intercept where that may be.
     """
     kind = as_loss(loss)
+    K = K(rng) if callable(K) else K
+    arguments = {name: given(rng) if callable(given) else given for name, given in arguments.items()}
     X = samples(rng, n)
     K = kernels(rng, X, M) if K is None else K
     arguments.setdefault("C", 1.0 / (0.3 * n) if kind.intercept_cost else 2.0)
@@ -59,6 +62,23 @@ def problem(
     return Problem(K, arguments.pop("y", targets(rng, X, kind)), loss=kind, **arguments)
 
 
-def plain(name: str, statement: str, *flags: str, **arguments: Any) -> None:
-    """Enter a case that is `problem` with these arguments."""
-    enter(name, (0, 1), flags, statement, lambda rng: problem(rng, **arguments))
+def plain(name: str, statement: str, flags: str = "", *, p: float = 1.0, **arguments: Any) -> None:
+    """Enter a case that is `problem` with these arguments and, if they have no regulariser, Lp(p)."""
+    given = {"regularizer": Lp(p), **arguments}
+    enter(name, (0, 1), {*flags.split(), *told(**given)}, statement, lambda rng: problem(rng, **given))
+
+
+def told(*, regularizer: Regularizer, loss: str | Loss = "hinge", intercept: bool = True, **others: Any) -> set[str]:
+    """The flags that the arguments of a problem say themselves."""
+    kind = as_loss(loss)
+    holds = {
+        "sparse": isinstance(regularizer, Lp) and regularizer.p == 1.0,
+        "smooth": isinstance(regularizer, Lp) and regularizer.p > 1.0,
+        "other-regularizer": not isinstance(regularizer, Lp),
+        "regression": kind.targets == "real",
+        "one-class": kind.targets == "ones",
+        "no-intercept": not intercept,
+        "sample-weight": "sample_weight" in others,
+        "one-kernel": others.get("M") == 1,
+    }
+    return {flag for flag, true in holds.items() if true}

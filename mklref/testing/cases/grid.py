@@ -16,7 +16,7 @@ from mklref.losses import EpsilonInsensitive, Loss, as_loss
 from mklref.problem import Problem
 from mklref.regularizers import Lp
 from mklref.testing.case import enter
-from mklref.testing.cases.data import kernels, problem, samples
+from mklref.testing.cases.data import kernels, problem, samples, told
 
 N = 16
 
@@ -52,84 +52,76 @@ CAPABILITIES: dict[str, Capability] = {
 Change = Callable[[np.random.Generator, Array], dict[str, Any]]
 """From kernels (M, n, n) to what is special: arguments of a problem."""
 
-STRUCTURES: dict[str, tuple[str, tuple[str, ...], Change]] = {
-    "generic": ("Generic data.", ("ordinary",), lambda rng, K: {}),
-    "another-C": ("C = 0.3.", ("ordinary",), lambda rng, K: {"C": 0.3}),
+STRUCTURES: dict[str, tuple[str, str, Change]] = {
+    "generic": ("Generic data.", "ordinary", lambda rng, K: {}),
+    "another-C": ("C = 0.3.", "ordinary", lambda rng, K: {"C": 0.3}),
     "sample-weight": (
         "Weights of samples between 0.2 and 3.",
-        ("sample-weight",),
+        "sample-weight",
         lambda rng, K: {"sample_weight": rng.uniform(0.2, 3.0, size=N)},
     ),
-    "small-C": ("C = 1e-3.", ("C-small",), lambda rng, K: {"C": 1e-3}),
-    "large-C": ("C = 1e4.", ("C-large",), lambda rng, K: {"C": 1e4}),
-    "rank-one": (
-        "Kernels u u'.",
-        ("degenerate", "rank-one"),
-        lambda rng, K: {"K": _outer(rng.normal(size=(len(K), N)))},
-    ),
+    "small-C": ("C = 1e-3.", "C-small", lambda rng, K: {"C": 1e-3}),
+    "large-C": ("C = 1e4.", "C-large", lambda rng, K: {"C": 1e4}),
+    "rank-one": ("Kernels u u'.", "degenerate rank-one", lambda rng, K: {"K": _outer(rng.normal(size=(len(K), N)))}),
     "low-rank": (
         "Kernels of rank 4.",
-        ("degenerate", "low-rank"),
+        "degenerate low-rank",
         lambda rng, K: {"K": (lambda F: F @ F.transpose(0, 2, 1))(rng.normal(size=(len(K), N, 4)))},
     ),
     "zero-kernel": (
         "A kernel of zeros is added.",
-        ("degenerate", "zero-kernel", "non-unique-weights"),
+        "degenerate zero-kernel non-unique-weights",
         lambda rng, K: {"K": np.concatenate([K, 0.0 * K[:1]])},
     ),
     "duplicated-kernel": (
         "A kernel occurs twice.",
-        ("degenerate", "duplicated-kernel", "ties", "non-unique-weights"),
+        "degenerate duplicated-kernel ties non-unique-weights",
         lambda rng, K: {"K": np.concatenate([K, K[:1]])},
     ),
     "constant-kernel": (
         "A constant kernel is added.",
-        ("degenerate", "constant-kernel"),
+        "degenerate constant-kernel",
         lambda rng, K: {"K": np.concatenate([K, 0.0 * K[:1] + 0.8])},
     ),
     "near-duplicates": (
         "Every second sample is nearly the one before.",
-        ("degenerate", "low-rank"),
+        "degenerate low-rank",
         lambda rng, K: {"K": _pairs(K) + 1e-6 * np.eye(N)},
     ),
     "duplicated-samples": (
         "Every second sample is the one before.",
-        ("degenerate", "duplicated-samples", "low-rank"),
+        "degenerate duplicated-samples low-rank",
         lambda rng, K: {"K": _pairs(K)},
     ),
     "mixed-scales": (
         "Kernels of scale 1e-3, 1 and 1e3.",
-        ("mixed-scales",),
+        "mixed-scales",
         lambda rng, K: {"K": K * np.array([1e-3, 1.0, 1e3])[: len(K), None, None], "C": 1.0},
     ),
-    "huge-kernels": ("Kernels times 1e6.", ("huge-scale",), lambda rng, K: {"K": 1e6 * K, "C": 2e-6}),
-    "tiny-kernels": ("Kernels over 1e6.", ("tiny-scale",), lambda rng, K: {"K": 1e-6 * K, "C": 2e6}),
+    "huge-kernels": ("Kernels times 1e6.", "huge-scale", lambda rng, K: {"K": 1e6 * K, "C": 2e-6}),
+    "tiny-kernels": ("Kernels over 1e6.", "tiny-scale", lambda rng, K: {"K": 1e-6 * K, "C": 2e6}),
     "float32": (
         "Kernels in single precision.",
-        ("float32",),
+        "float32",
         lambda rng, K: {"K": (K + 0.01 * np.eye(N)).astype(np.float32)},
     ),
     "many-kernels": (
         "More kernels than samples.",
-        ("many-kernels",),
+        "many-kernels",
         lambda rng, K: {"K": kernels(rng, samples(rng, N), 20)},
     ),
-    "shifted": ("A constant is added to all kernels.", ("ordinary",), lambda rng, K: {"K": K + 5.0}),
+    "shifted": ("A constant is added to all kernels.", "ordinary", lambda rng, K: {"K": K + 5.0}),
     "diagonal": (
         "Nearly diagonal kernels.",
-        ("ordinary",),
+        "ordinary",
         lambda rng, K: {"K": 0.05 * K + rng.uniform(0.5, 1.5, len(K))[:, None, None] * np.eye(N)},
     ),
     "unbalanced": (
         "Two samples of one class.",
-        ("unbalanced",),
+        "unbalanced",
         lambda rng, K: {"y": np.where(np.arange(N) < 2, 1.0, -1.0)},
     ),
-    "outlier": (
-        "One target far off.",
-        ("regression",),
-        lambda rng, K: {"y": rng.normal(size=N) + 20.0 * (np.arange(N) == 3)},
-    ),
+    "outlier": ("One target far off.", "", lambda rng, K: {"y": rng.normal(size=N) + 20.0 * (np.arange(N) == 3)}),
 }
 """A statement, flags, and the change."""
 
@@ -152,11 +144,8 @@ def _enter(name: str, structure: str, capability: Capability) -> None:
         special = {"K": K, "regularizer": Lp(capability.p), "intercept": capability.intercept, **change(rng, K)}
         return problem(rng, loss=loss, n=N, **special)
 
-    own = {"grid", "sparse" if capability.p == 1.0 else "smooth", *flags} - {"regression"}
-    own |= {"regression"} if loss.targets == "real" else set()
-    own |= set() if capability.intercept else {"no-intercept"}
-    own |= {"one-kernel"} if capability.M == 1 else set()
-    enter(name, (0, 1), own, f"{statement} {name[len(structure) + 1 :]}.", build)
+    own = told(loss=loss, regularizer=Lp(capability.p), intercept=capability.intercept, M=capability.M)
+    enter(name, (0, 1), {"grid", *flags.split(), *own}, f"{statement} {name[len(structure) + 1 :]}.", build)
 
 
 for _structure in STRUCTURES:

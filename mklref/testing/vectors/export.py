@@ -186,10 +186,7 @@ def enclosure(problem: Problem) -> tuple[float, float, str]:
 def proved(problem: Problem, path: Path) -> tuple[float, float, str]:
     """Bounds from one point of the native solver, and PATH.certificate.json, which proves them for PATH.npz.
 
-    Raises
-    ------
-    SolverFailure
-        They are farther apart than a relative 1e-9.
+    `SolverFailure` if they are farther apart than a relative 1e-9.
     """
     found = native.solve(problem, tol=1e-11)
     certificate = certify(

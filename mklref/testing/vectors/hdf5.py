@@ -51,12 +51,7 @@ def write(path: Path, record: Mapping[str, Any]) -> None:
 def read(path: Path, max_bytes: int) -> Record:
     """Numbers and texts of the root group.
 
-    Raises
-    ------
-    MissingExtra
-        h5py is not installed.
-    UnsafeFile
-        Not an HDF5 file; links to other files, data kept in other files, or more than max_bytes of them.
+    `UnsafeFile` for what is no HDF5 file, for links to other files, data kept in other files, or more than max_bytes.
     """
     require_extra()
     import h5py

@@ -47,13 +47,8 @@ def write(path: Path, record: Mapping[str, Any]) -> None:
 def read(path: Path, max_bytes: int) -> Record:
     """Numbers and texts of a MAT file.
 
-    Raises
-    ------
-    UnsafeFile
-        Not a MAT file of version 5 to 7, truncated, unpacking to more than max_bytes, or holding anything but numbers
-        and texts.
-    InvalidInput
-        Kernels that are not (n, n, M).
+    `UnsafeFile` for what is no MAT file of version 5 to 7, is truncated, unpacks to more than max_bytes, or holds
+    anything but numbers and texts; `InvalidInput` for kernels that are not (n, n, M).
     """
     from scipy.io import loadmat
 

@@ -52,11 +52,8 @@ def write(path: Path, record: Mapping[str, Any]) -> None:
 def read(path: Path, max_bytes: int) -> Record:
     """The record of a JSON file; decimals are read, hexadecimals ignored, and null means missing.
 
-    Raises
-    ------
-    UnsafeFile
-        No JSON object, a name that is given twice, a table in another directory, of another size than it declares, or
-        of more than max_bytes.
+    `UnsafeFile` for what is no JSON object, a name that is given twice, a table in another directory, of another size
+    than it declares, or of more than max_bytes.
     """
     facts = _facts(path, max_bytes)
     given = {name: value for name, value in facts.items() if name != "hex" and value is not None}

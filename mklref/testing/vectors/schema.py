@@ -72,7 +72,8 @@ def problem_from_record(record: Mapping[str, Any]) -> Problem:
         kernels or y are missing, an unknown name, loss or regulariser, parameters that do not fit.
     """
     require(record, "kernels", "y")
-    loss, regularizer = _loss(record), _regularizer(record)
+    loss: Loss = _component(record, "loss", "hinge", LOSSES, {})
+    regularizer: Regularizer = _component(record, "regularizer", "l1", REGULARIZERS, NAMED)
     named = _text(record, "regularizer", "l1") in NAMED
     parameters = [*_parameters("loss", loss), *({} if named else _parameters("regularizer", regularizer))]
     _require_known(record, PROBLEM, [*_PROBLEM_FIELDS, *parameters])
@@ -162,26 +163,21 @@ def _parameters(prefix: str, thing: Any) -> Record:
     return record
 
 
-def _loss(record: Mapping[str, Any]) -> Loss:
-    name = _text(record, "loss", "hinge")
-    if name not in LOSSES:
-        raise InvalidParameter(f"loss = {name!r} is unknown; known names: {', '.join(LOSSES)}.")
-    return LOSSES[name](**_arguments(record, "loss", LOSSES[name]))
+def _component(
+    record: Mapping[str, Any], prefix: str, default: str, kinds: Mapping[str, type], named: Mapping[str, Any]
+) -> Any:
+    """The loss or the regulariser of a record: one that has a name of its own, or a class with its parameters."""
+    name = _text(record, prefix, default)
+    if name in named:
+        return named[name]
+    if name not in kinds:
+        known = ", ".join([*named, *kinds])
+        raise InvalidParameter(f"{prefix} = {name!r} is unknown; known names: {known}.")
+    return _made(record, prefix, kinds[name])
 
 
-def _regularizer(record: Mapping[str, Any]) -> Regularizer:
-    name = _text(record, "regularizer", "l1")
-    if name in NAMED:
-        return NAMED[name]
-    if name not in REGULARIZERS:
-        known = ", ".join([*NAMED, *REGULARIZERS])
-        raise InvalidParameter(f"regularizer = {name!r} is unknown; known names: {known}.")
-    made: Regularizer = REGULARIZERS[name](**_arguments(record, "regularizer", REGULARIZERS[name]))
-    return made
-
-
-def _arguments(record: Mapping[str, Any], prefix: str, kind: type) -> dict[str, Any]:
-    """What the record says about the fields of a class."""
+def _made(record: Mapping[str, Any], prefix: str, kind: type) -> Any:
+    """An object of this class, its fields as the record says."""
     arguments: dict[str, Any] = {}
     for field in fields(kind):
         name = f"{prefix}_{field.name}"
@@ -191,7 +187,7 @@ def _arguments(record: Mapping[str, Any], prefix: str, kind: type) -> dict[str, 
         if field.name == "groups":
             arguments["groups"] = _groups_of_numbers(_vector(value, name), name)
         elif isinstance(value, str) and value in CONCAVE:
-            arguments[field.name] = CONCAVE[value](**_arguments(record, name, CONCAVE[value]))
+            arguments[field.name] = _made(record, name, CONCAVE[value])
         elif isinstance(value, str) and field.name == "form":
             arguments[field.name] = value
         elif field.name == "E":
@@ -203,8 +199,7 @@ def _arguments(record: Mapping[str, Any], prefix: str, kind: type) -> dict[str, 
     needed = [field for field in fields(kind) if field.init and field.default is field.default_factory is MISSING]
     if missing := [f"{prefix}_{field.name}" for field in needed if field.name not in arguments]:
         raise InvalidParameter(f"{kind.__name__} needs {', '.join(missing)}.")
-    kind(**arguments)
-    return arguments
+    return kind(**arguments)
 
 
 def _numbers_of_groups(groups: Any) -> Array:
