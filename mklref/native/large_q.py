@@ -22,6 +22,7 @@ from __future__ import annotations
 import numpy as np
 
 from mklref._typing import Array
+from mklref.native.curved import compressed
 from mklref.regularizers import BlockNorm
 from mklref.regularizers.norms import p_norm, quotient
 
@@ -54,14 +55,11 @@ class LargeQ:
         t = 0.5 * float(v @ s)
         if self.z is None:
             self.z = np.maximum(t * v ** (self.r - 1.0) - 0.5 * s, mu / v)
-        vz, normal, B = v * self.z, v**self.r, W / v
+        vz, normal = v * self.z, v**self.r
         convex = vz + t * (self.r - 1.0) * normal
-        H = np.diag(v * s + convex) - B.T @ B
-        values, vectors = np.linalg.eigh(H)
-        # V N V is semidefinite, though rounding may leave less than nothing of it: of q that are 0, say.
-        values = np.maximum(values, max(_FLATTEST * values[-1], convex.min(), np.finfo(float).tiny))
-        free, along = (vectors @ (vectors.T @ side / values) for side in (0.5 * v * s + mu, normal))
-        d = free - float(normal @ free) / float(normal @ along) * along
+        diagonal = np.maximum(v * s + convex, np.finfo(float).tiny)
+        solved = _inverse(diagonal, W / v, convex, np.stack([0.5 * v * s + mu, normal]))
+        d = solved[0] - float(normal @ solved[0]) / float(normal @ solved[1]) * solved[1]
         change = (mu - vz - vz * d) / vz
         self.z = self.z * (1.0 + _longest(change) * change)
         return np.asarray(1.0 / self._inside(v * (1.0 + min(_longest(d), _longest(-d)) * d), least))
@@ -71,6 +69,21 @@ class LargeQ:
         inner = np.maximum(v / p_norm(v, self.r), least)
         inner = np.maximum(inner, _SMALLEST * inner.max())
         return np.asarray(inner / p_norm(inner, self.r))
+
+
+def _inverse(diagonal: Array, B: Array, convex: Array, sides: Array) -> Array:
+    """Rows (k, M) times the inverse of H = diag(a) - B'B, of which H - diag(convex) is semidefinite, by Woodbury.
+
+    With G = B diag(a)^{-1/2} and G G' = U diag(lambda) U' of the order of the free samples, or of the kernels if these
+    are fewer, diag(a)^{1/2} H^{-1} diag(a)^{1/2} = I + G'U diag(1/(1 - lambda)) U'G. Rounding may leave less of
+    1 - lambda than the least convex_m/a_m: of q that are 0, say.
+    """
+    root = np.sqrt(diagonal)
+    G = compressed(B / root)
+    values, vectors = np.linalg.eigh(G @ G.T)
+    G, y = vectors.T @ G, sides / root
+    rest = np.maximum(1.0 - values, max(_FLATTEST, float(np.min(convex / diagonal))))
+    return np.asarray((y + (y @ G.T / rest) @ G) / root)
 
 
 def _longest(d: Array) -> float:
