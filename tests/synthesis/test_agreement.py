@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from synthesis.cases import KINDS, LOSSES, PQR, make_problem
 
-from mklref.exceptions import InvalidParameter, InvalidType, SolverFailure
+from mklref.exceptions import InvalidParameter, SolverFailure
 from mklref.solution import Status
 from mklref.synthesis import certify, forward_backward, reference, solve
 from mklref.synthesis.certificate import residual
@@ -90,8 +90,6 @@ def test_printed_step_is_too_long_for_the_true_gradient():
     with pytest.raises(InvalidParameter, match=r"step = .* must lie in"):
         forward_backward(problem, step=1.9 / size)
     assert forward_backward(problem, step=0.95 / size, tol=1e-5).status is Status.OPTIMAL
-    with pytest.raises(InvalidParameter, match="step = 0 must lie in"):
-        forward_backward(problem, step=0)
 
 
 def test_operator_norm(rng):
@@ -205,20 +203,6 @@ def test_ball_of_the_dual_norm_is_reached_by_scaling():
     assert size > 1.0
     expected = problem.loss.dual_value(beta / size, problem.y, problem.costs)
     assert certify(problem, np.zeros(problem.shape)).lower == pytest.approx(expected, rel=1e-12)
-
-
-@pytest.mark.parametrize(
-    ("coef", "dual", "error", "message"),
-    [
-        (np.zeros((14, 3)), None, InvalidParameter, r"coef has shape \(14, 3\); expected \(3, 14\)"),
-        (np.full((3, 14), np.nan), None, InvalidParameter, r"coef\[0, 0\] is nan"),
-        (np.zeros((3, 14)), np.zeros(3), InvalidParameter, r"dual_coef has shape \(3,\); expected \(14,\)"),
-        (np.zeros((3, 14), dtype=complex), None, InvalidType, "coef is complex"),
-    ],
-)
-def test_bad_points(coef, dual, error, message):
-    with pytest.raises(error, match=message):
-        certify(make_problem(), coef, dual)
 
 
 @pytest.mark.parametrize("pqr", PQR)

@@ -119,6 +119,12 @@ def test_wrong_arguments(function, good, argument, fine):
             r"start.coef has shape \(2, 6\); expected \(3, 6\)",
         ),
         (lambda: lambda_max(None), InvalidType, r"problem is NoneType; give a SynthesisProblem\(kernels, y, ...\)"),
+        (lambda: certify(PROBLEM, np.ones((6, 2))), InvalidParameter, r"coef has shape \(6, 2\); expected \(2, 6\)"),
+        (
+            lambda: certify(PROBLEM, SOLUTION.coef, np.zeros(3)),
+            InvalidParameter,
+            r"dual_coef has shape \(3,\); expected \(6,\)",
+        ),
         (lambda: solve_path(PROBLEM, []), InvalidParameter, r"lam = \[\] must be a sequence of at least one number"),
         (lambda: solve_path(PROBLEM, 3.0), InvalidParameter, r"lam = 3.0 must be a sequence of at least one number"),
         (lambda: solve_path(PROBLEM, [1.0, "x"]), InvalidType, r"lam is 'x' \(str\); give a number in \(0, inf\)"),
