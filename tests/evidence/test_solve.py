@@ -194,29 +194,6 @@ def test_where_no_kernel_sees_the_targets_all_weights_are_0(kernels, y, atol):
         np.testing.assert_allclose(solution.weights, 0.0, atol=atol)
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_scales_of_kernels_and_targets(method):
-    """phi(c K, theta/c, s) = phi; y -> t y takes theta and s by t^2 and adds n log t. Powers of two: the same steps."""
-    problem = make_model(seed=2)
-    base = solve(problem, method)
-    scaled = solve(EvidenceProblem(4.0 * problem.kernels.dense(), problem.y, 0.09), method)
-    np.testing.assert_allclose(scaled.weights, base.weights / 4.0, rtol=1e-5, atol=1e-9)
-    assert scaled.objective == pytest.approx(base.objective, abs=1e-8)
-    louder = solve(EvidenceProblem(problem.kernels, 8.0 * problem.y, 64 * 0.09), method)
-    np.testing.assert_allclose(louder.weights, base.weights * 64.0, rtol=1e-5, atol=1e-7)
-    assert louder.objective == pytest.approx(base.objective + 20 * np.log(8.0), abs=1e-8)
-
-
-def test_permuting_samples_and_kernels(rng):
-    problem = make_model(seed=2)
-    base = solve(problem)
-    samples, kernels = rng.permutation(20), rng.permutation(3)
-    K = problem.kernels.dense()[kernels][:, samples][:, :, samples]
-    permuted = solve(EvidenceProblem(K, problem.y[samples], 0.09))
-    assert permuted.objective == pytest.approx(base.objective, abs=1e-9)
-    np.testing.assert_allclose(permuted.weights, base.weights[kernels], rtol=1e-5, atol=1e-8)
-
-
 def test_limits_and_callbacks():
     problem = make_model()
     short = solve(problem, "mackay", max_iter=3)
