@@ -115,6 +115,14 @@ def test_tolerances_beyond_rounding_end_honestly(name):
     assert solution.certificate.relative_gap < 1e-3
 
 
+@pytest.mark.parametrize("name", ["simplemkl", "gradient_descent"])
+def test_one_kernel_leaves_no_direction_and_ends_the_run(name):
+    solution = algorithms.ALGORITHMS[name](make_problem(n=12, M=1, seed=2), tol=1e-300)
+    assert solution.status is Status.STALLED
+    assert solution.weights.tolist() == [1.0]
+    assert len(solution.history) == 1
+
+
 @pytest.mark.parametrize("name", [*MINE, "lp_wrapper"])
 def test_callback(name):
     seen = []

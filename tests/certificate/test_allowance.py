@@ -138,7 +138,16 @@ def test_bounds_hold_for_the_semidefinite_kernels_near_those_that_float32_left_i
 
 
 def test_nothing_is_found_by_an_attack():
-    assert attack(8, np.random.default_rng(1)) == []
+    assert attack(20, np.random.default_rng(1)) == []
+
+
+def test_the_attack_finds_certificates_without_an_allowance(monkeypatch):
+    monkeypatch.setattr(allowance, "UNIT", 0.0)
+    for fault in (", accepted, excludes [", ", accepted, is below the primal objective of its own point"):
+        problems = (large(seed) for seed in range(80))  # by chance, one in ten
+        assert any(
+            fault in text for problem in problems for text in findings(problem, "integers", np.random.default_rng(0))
+        )
 
 
 def apart(seed):
@@ -165,6 +174,11 @@ def test_bounds_of_several_machines_are_wide_enough_and_say_so(seed):
     assert below <= 0.0
     assert bounds.rounding > 1e-9 * bounds.size
     assert bounds.objective < bounds.upper
+
+
+def test_bounds_of_several_machines_without_an_allowance_are_none(monkeypatch):
+    monkeypatch.setattr(allowance, "UNIT", 0.0)
+    assert any(errors(apart(seed))[0] > 0.0 for seed in range(80))  # by chance, one in four
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])

@@ -406,3 +406,10 @@ def test_an_optimum_far_below_the_costs_is_enclosed_in_its_own_digits(fuzz):
     result = fuzz.check(430)
     assert result["wrong"] == []
     assert 0.0 < result["width"] < 1e-40
+
+
+def test_the_fuzz_can_see_a_wrong_bound(fuzz, monkeypatch):
+    """R* that is too small by a relative 1e-12 shows in several problems."""
+    true = rigorous.conjugate
+    monkeypatch.setattr(rigorous, "conjugate", lambda regularizer, q: true(regularizer, q) * (1 - 10**-9))
+    assert sum(bool(fuzz.check(seed)["wrong"]) for seed in range(8)) >= 3
