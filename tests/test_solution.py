@@ -182,11 +182,8 @@ def rewrite(path, **changed):
         ({"format": "mklref-solution-9"}, r"has format 'mklref-solution-9'; this version reads 'mklref-solution-1'"),
         ({"format": None}, r"is not a saved Solution: KeyError\('format'\)"),
         ({"status": "FINE"}, r"is not a saved Solution: KeyError\('FINE'\)"),
-        ({"status": None}, r"is not a saved Solution"),
         ({"intercept": "much"}, r"is not a saved Solution"),
-        ({"intercept": [1]}, r"is not a saved Solution"),
         ({"certificate": {"lower": 1.0}}, r"is not a saved Solution"),
-        ({"certificate": 3}, r"is not a saved Solution"),
         ({"intercept": True}, "intercept = True is no float"),
         ({"intercept": np.nan}, r"intercept\[0\] is nan"),
         ({"intercept": 10**400}, "beyond float64"),
@@ -239,19 +236,6 @@ def test_somebody_elses_arrays_are_refused(tmp_path):
     arrays, facts = read_arrays(tmp_path / "s.npz")
     assert facts == {}
     assert arrays["kernels"].shape == (2, 3, 3)
-
-
-def test_a_model_of_absurd_size_is_not_unpacked(tmp_path, monkeypatch):
-    """A megabyte of zeros packs into a kilobyte: what counts is the size after unpacking, of all members together."""
-    path = tmp_path / "s.npz"
-    np.savez_compressed(path, a=np.zeros(70_000), b=np.zeros(70_000))
-    assert path.stat().st_size < 3000
-    assert set(read_arrays(path, max_bytes=2_000_000)[0]) == {"a", "b"}
-    with pytest.raises(UnsafeFile, match=r"s\.npz unpacks to 1120\d\d\d bytes; at most 1000000 are read"):
-        read_arrays(path, max_bytes=1_000_000)
-    monkeypatch.setenv("MKLREF_MAX_BYTES", "1000000")
-    with pytest.raises(UnsafeFile, match="at most 1000000 are read"):
-        Solution.load(path)
 
 
 def test_truncation_anywhere_is_refused(saved):

@@ -49,23 +49,6 @@ def test_losses_and_degenerate_kernels(name, tol, changes):
     assert complaints(machine_of(name, problem, solution), solution, tol) == []
 
 
-@every_baseline
-def test_their_machine_is_the_one_of_scikit_learn(name):
-    """Scores of SVC on the combined kernel; EasyMKL's squared hinge is the hard margin with 1/C on the diagonal."""
-    from sklearn.svm import SVC
-
-    problem = make_problem(seed=2, C=2.0)
-    solution = BASELINES[name](problem, tol=1e-10)
-    K = np.tensordot(solution.weights, problem.kernels.dense(), 1)
-    if name == "easymkl":
-        machine = SVC(C=1e8, kernel="precomputed", tol=1e-10).fit(K + np.eye(25), problem.y)
-    else:
-        machine = SVC(C=2.0, kernel="precomputed", tol=1e-10).fit(K, problem.y)
-    beta = np.zeros(25)
-    beta[machine.support_] = machine.dual_coef_[0]
-    np.testing.assert_allclose(K @ beta + machine.intercept_, solution.decision_function(problem.kernels), atol=1e-4)
-
-
 # Each by its definition.
 
 
@@ -80,18 +63,6 @@ def test_the_best_single_kernel_is_the_best_corner_above_the_optimum():
     np.testing.assert_array_equal(best.weights, np.eye(5)[np.argmin(corners)])
     assert best.objective == pytest.approx(min(corners), rel=1e-5)
     assert mklref.solve(problem).certificate.lower <= best.objective
-
-
-def test_held_out_losses_find_the_kernel_that_generalises(rng):
-    """A kernel that knows only who is who fits the training data best, and nothing else."""
-    n = 40
-    x = rng.normal(size=n)
-    y = np.where(x > 0, 1.0, -1.0)
-    y[:4] *= -1.0  # noise
-    memory, useful = 50.0 * np.eye(n), np.exp(-((x[:, None] - x) ** 2))
-    problem = mklref.Problem([memory, useful], y, C=10.0)
-    assert best_single_kernel(problem).weights.tolist() == [1.0, 0.0]
-    assert best_single_kernel(problem, folds=5, rng=np.random.default_rng(0)).weights.tolist() == [0.0, 1.0]
 
 
 def test_held_out_losses_by_definition():
@@ -200,11 +171,6 @@ def test_baselines_do_not_mind_the_regularizer():
     for baseline in BASELINES.values():
         again = baseline(problem.replace(regularizer=mklref.ElasticNet(0.5)))
         np.testing.assert_array_equal(baseline(problem).weights, again.weights)
-
-
-@every_baseline
-def test_each_says_that_it_is_a_baseline(name):
-    assert BASELINES[name].__doc__.startswith("Baseline, not an MKL formulation")
 
 
 @pytest.mark.parametrize(

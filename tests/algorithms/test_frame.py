@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import pickle
 import re
@@ -40,18 +41,11 @@ def test_every_name_is_a_function_of_the_package():
         assert getattr(algorithms, name) is function
         assert getattr(mklref.algorithms, name) is function
         assert name in algorithms.__all__
-
-
-@pytest.mark.parametrize("name", algorithms.ALGORITHMS)
-def test_signatures(name):
-    """f(problem, *, tol=1e-4, max_iter, max_time=None, callback=None, progress=False, ...)."""
-    parameters = inspect.signature(algorithms.ALGORITHMS[name]).parameters
-    assert next(iter(parameters)) == "problem"
-    assert parameters["tol"].default == 1e-4
-    assert parameters["max_iter"].default >= 100
-    assert parameters["max_time"].default is parameters["callback"].default is None
-    assert parameters["progress"].default is False
-    assert all(p.kind is p.KEYWORD_ONLY for key, p in parameters.items() if key != "problem")
+        parameters = inspect.signature(function).parameters
+        assert parameters["max_iter"].default >= 100
+        defaults = {"tol": 1e-4, "max_time": None, "callback": None, "progress": False}
+        assert {key: parameters[key].default for key in defaults} == defaults
+        assert [key for key, p in parameters.items() if p.kind is not p.KEYWORD_ONLY] == ["problem"]
 
 
 @every_algorithm
@@ -121,6 +115,14 @@ def test_tolerances_beyond_rounding_end_honestly(name):
     assert solution.certificate.relative_gap < 1e-3
 
 
+@pytest.mark.parametrize("name", ["simplemkl", "gradient_descent"])
+def test_one_kernel_leaves_no_direction_and_ends_the_run(name):
+    solution = algorithms.ALGORITHMS[name](make_problem(n=12, M=1, seed=2), tol=1e-300)
+    assert solution.status is Status.STALLED
+    assert solution.weights.tolist() == [1.0]
+    assert len(solution.history) == 1
+
+
 @pytest.mark.parametrize("name", [*MINE, "lp_wrapper"])
 def test_callback(name):
     seen = []
@@ -172,6 +174,35 @@ def test_interruption_before_the_first_point(monkeypatch):
     with pytest.raises(Interrupted, match="no point yet") as stopped:
         solve("silp")
     assert stopped.value.solution is None
+
+
+@every_algorithm
+def test_a_stop_that_promises_nothing_is_taken_back(name, monkeypatch):
+    """The certificate is computed afresh after the run."""
+    monkeypatch.setattr(Run, "reached", lambda run, point: True)
+    assert solve(name).status is Status.STALLED
+
+
+MIXED = {
+    "weights": lambda run, best: run.recorder.records[0].weights,
+    "betas": lambda run, best: [0.9 * beta for beta in best.betas],
+    "intercepts": lambda run, best: [b + 0.1 for b in best.intercepts],
+}
+
+
+@pytest.mark.parametrize("part", MIXED)
+@pytest.mark.parametrize("name", ["silp", "simplemkl", "hessian_mkl"])
+def test_a_point_that_is_mixed_from_two_iterates_is_certified_as_it_is(part, name, monkeypatch):
+    original = Run._solution
+
+    def mixing(run, status):
+        run.best.point = dataclasses.replace(run.best.point, **{part: MIXED[part](run, run.best.point)})
+        return original(run, status)
+
+    monkeypatch.setattr(Run, "_solution", mixing)
+    solution = solve(name)
+    assert solution.status is not Status.OPTIMAL
+    assert solution.certificate.relative_gap > 1e-4
 
 
 def test_progress_is_shown_and_removed(monkeypatch):

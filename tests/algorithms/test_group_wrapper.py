@@ -11,8 +11,8 @@ from algorithms.cases import complaints
 from makers import make_problem
 
 import mklref
-from mklref import Fixed, Groups, Lp, Status, reference
-from mklref.algorithms import StationaryPoint, group_wrapper, lp_wrapper
+from mklref import Fixed, Groups, Status, reference
+from mklref.algorithms import StationaryPoint, group_wrapper
 from mklref.algorithms.base import Run
 from mklref.algorithms.group_weights import GroupWeights, project
 from mklref.exceptions import InvalidParameter, InvalidType
@@ -40,19 +40,6 @@ def test_without_a_warm_start():
     problem = grouped()
     solution = group_wrapper(problem, warm_start=0, tol=1e-5)
     assert complaints(problem, solution, 1e-5, mklref.solve(problem).certificate) == []
-
-
-def test_one_group_without_exponent_is_mkl():
-    """(p, q) = (0, 1) is l1-MKL, and a single group with q is the lp ball of 1/q."""
-    problem = grouped(0, 1)
-    flat = group_wrapper(problem, tol=1e-6).certificate
-    l1 = lp_wrapper(problem.replace(regularizer=Lp(1)), tol=1e-5).certificate
-    assert flat.lower <= l1.upper
-    assert l1.lower <= flat.upper
-    single = problem.replace(regularizer=Groups([range(10)], 0, 0.5))
-    one, ball = group_wrapper(single).certificate, lp_wrapper(problem.replace(regularizer=Lp(2))).certificate
-    assert one.lower <= ball.upper
-    assert ball.lower <= one.upper
 
 
 def test_the_euclidean_metric_hardly_moves_below_exponent_1():
@@ -193,20 +180,6 @@ def _one_record(point):
     return History(point.history.records[:1])
 
 
-@every_other
-def test_no_direction_along_the_simplices_leads_down(p, q, rng):
-    """By the machine itself, not by its gradient: small steps towards random points do not lower J beyond rounding."""
-    problem = grouped()
-    point = group_wrapper(problem, exponents=(p, q), tol=1e-8)
-    shape = GroupWeights(GROUPS, p, q)
-    run = Run("test", problem, 1e-9, 1)
-    sigma = np.concatenate([point.sigma1, point.sigma2])
-    here = run.svm(shape.weights(sigma)).value
-    for _ in range(20):
-        other = np.concatenate([rng.dirichlet(np.ones(4)) / shape.sizes, rng.dirichlet(np.ones(10))])
-        assert run.svm(shape.weights(sigma + 1e-4 * (other - sigma))).value >= here * (1 - 1e-8)
-
-
 def test_restarts_find_other_ends_and_keep_the_lowest():
     problem = grouped(seed=3)
     alone = group_wrapper(problem, exponents=(1, 1))
@@ -222,14 +195,6 @@ def test_restarts_find_other_ends_and_keep_the_lowest():
     owner = problem.regularizer.group_of
     np.testing.assert_allclose(several.weights, several.sigma1[owner] * several.sigma2, rtol=1e-14)
     assert several.history.counters["starts"] == 6.0
-
-
-def test_convex_relaxation_bounds_the_stationary_value():
-    """theta of (1, 1) lies in the weights of (1/2, 1/2) and (0, 1): its value is no lower than their optima."""
-    problem = grouped()
-    point = group_wrapper(problem, exponents=(1, 1), restarts=3, rng=np.random.default_rng(1))
-    for p, q in ((0.5, 0.5), (0, 1)):
-        assert mklref.solve(problem.replace(regularizer=Groups(GROUPS, p, q))).certificate.lower <= point.objective
 
 
 def test_limits_and_the_callback_end_a_stationary_run():

@@ -98,12 +98,6 @@ def test_smooth_losses_against_a_general_minimiser(loss, rng):
         assert abs(slope) <= 1e-11 * problem.costs.sum() * (1 + np.abs(scores).max())
 
 
-def test_squared_loss_has_the_weighted_mean_of_the_residuals(rng):
-    for problem, scores in cases(LOSSES[3], rng):
-        mean = np.average(problem.y - scores, weights=problem.costs)
-        assert best_intercept(problem, scores) == pytest.approx(mean, rel=1e-12, abs=1e-12)
-
-
 @every_loss
 def test_without_intercept_it_is_zero(loss, rng):
     if loss.intercept == "optional":

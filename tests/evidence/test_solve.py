@@ -29,17 +29,6 @@ from mklref.problem import Problem
 SHAPES = ["generic", "low_rank", "duplicated_kernel", "zero_kernel"]
 
 
-@pytest.fixture(scope="module")
-def solved():
-    """Each shape of problem, with what each method finds from the default start."""
-
-    def ends(degenerate: str, learn_noise: bool) -> tuple[EvidenceProblem, dict[str, EvidenceSolution]]:
-        problem = make_model(degenerate=degenerate, seed=SHAPES.index(degenerate), learn_noise=learn_noise)
-        return problem, {method: solve(problem, method) for method in METHODS}
-
-    return {(name, learn): ends(name, learn) for name in SHAPES for learn in (False, True)}
-
-
 def conditions_by_differences(problem: EvidenceProblem, solution: EvidenceSolution) -> float:
     """The largest violation of theta_m dphi/dtheta_m = 0 and dphi/dtheta_m >= 0, the latter in units of 1/trace."""
     worst = 0.0
@@ -58,34 +47,24 @@ def conditions_by_differences(problem: EvidenceProblem, solution: EvidenceSoluti
     return worst
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("learn_noise", [False, True])
 @pytest.mark.parametrize("degenerate", SHAPES)
 @pytest.mark.parametrize("method", METHODS)
-def test_stationary_to_1e_6(solved, degenerate, learn_noise, method):
-    problem, ends = solved[degenerate, learn_noise]
-    solution = ends[method]
+def test_every_end_is_stationary_to_1e_6_and_no_step_leads_up(degenerate, learn_noise, method):
+    problem = make_model(degenerate=degenerate, seed=SHAPES.index(degenerate), learn_noise=learn_noise)
+    solution = solve(problem, method)
     assert solution.status is EvidenceStatus.STATIONARY
     assert solution.stationarity.is_stationary(1e-6)
     again = stationarity(problem, solution.weights, solution.noise_variance)
     assert again.residual == pytest.approx(solution.stationarity.residual, abs=1e-9)
     assert again.curvature > -1e-6
     assert conditions_by_differences(problem, solution) < 1e-3
-    assert solution.objective == pytest.approx(
-        objective_by_definition(problem, solution.weights, solution.noise_variance), rel=1e-9
-    )
+    value = objective_by_definition(problem, solution.weights, solution.noise_variance)
+    assert solution.objective == pytest.approx(value, rel=1e-9)
     assert not hasattr(solution, "certificate")
-
-
-@pytest.mark.parametrize("learn_noise", [False, True])
-@pytest.mark.parametrize("degenerate", SHAPES)
-@pytest.mark.parametrize("method", METHODS)
-def test_the_objective_never_increases(solved, degenerate, learn_noise, method):
-    solution = solved[degenerate, learn_noise][1][method]
     objectives = [record.objective for record in solution.history]
     assert np.diff(objectives).max() <= 1e-9 * (1.0 + abs(solution.objective))
-    assert objectives[-1] == solution.objective
-    assert objectives[-1] < objectives[0]
+    assert objectives[-1] == solution.objective < objectives[0]
     if method == "reweighted":
         assert all(record.inner_gap <= 1e-6 for record in solution.history[1:])
 
@@ -192,29 +171,6 @@ def test_where_no_kernel_sees_the_targets_all_weights_are_0(kernels, y, atol):
         solution = solve(EvidenceProblem(kernels, y, 0.1), method)
         assert solution.status is EvidenceStatus.STATIONARY
         np.testing.assert_allclose(solution.weights, 0.0, atol=atol)
-
-
-@pytest.mark.parametrize("method", METHODS)
-def test_scales_of_kernels_and_targets(method):
-    """phi(c K, theta/c, s) = phi; y -> t y takes theta and s by t^2 and adds n log t. Powers of two: the same steps."""
-    problem = make_model(seed=2)
-    base = solve(problem, method)
-    scaled = solve(EvidenceProblem(4.0 * problem.kernels.dense(), problem.y, 0.09), method)
-    np.testing.assert_allclose(scaled.weights, base.weights / 4.0, rtol=1e-5, atol=1e-9)
-    assert scaled.objective == pytest.approx(base.objective, abs=1e-8)
-    louder = solve(EvidenceProblem(problem.kernels, 8.0 * problem.y, 64 * 0.09), method)
-    np.testing.assert_allclose(louder.weights, base.weights * 64.0, rtol=1e-5, atol=1e-7)
-    assert louder.objective == pytest.approx(base.objective + 20 * np.log(8.0), abs=1e-8)
-
-
-def test_permuting_samples_and_kernels(rng):
-    problem = make_model(seed=2)
-    base = solve(problem)
-    samples, kernels = rng.permutation(20), rng.permutation(3)
-    K = problem.kernels.dense()[kernels][:, samples][:, :, samples]
-    permuted = solve(EvidenceProblem(K, problem.y[samples], 0.09))
-    assert permuted.objective == pytest.approx(base.objective, abs=1e-9)
-    np.testing.assert_allclose(permuted.weights, base.weights[kernels], rtol=1e-5, atol=1e-8)
 
 
 def test_limits_and_callbacks():

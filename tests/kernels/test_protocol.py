@@ -262,16 +262,6 @@ def test_dominated_kernels(kernels):
     assert diagnose([5.0 * K[1], K[0]]).dominated == ()
 
 
-def test_a_dominated_kernel_gets_no_weight(kernels, rng):
-    from mklref import Problem, solve
-
-    K = kernels.dense()
-    y = np.where(rng.normal(size=N) > 0, 1.0, -1.0)
-    weights = solve(Problem([K[0] + K[1], K[1], K[4]], y, C=10.0), tol=1e-9).weights
-    assert weights[1] < 1e-6
-    assert weights[0] > 0.1
-
-
 def test_constant_kernels_are_found_and_spoil_nothing(kernels):
     K = kernels.dense()
     report = diagnose([K[0], np.full((N, N), 4.0), np.zeros((N, N)), K[1]])

@@ -67,12 +67,6 @@ def test_what_each_normalisation_promises(joint, scale):
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_second_normalisation_changes_nothing(joint, method):
-    once = normalize(joint, method)
-    np.testing.assert_allclose(normalize(once, method).dense(), once.dense(), rtol=1e-12, atol=1e-14)
-
-
-@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_results_are_exactly_symmetric_in_the_given_precision(joint, method, dtype):
     for result in (normalize(joint.astype(dtype), method), center(joint.astype(dtype))):

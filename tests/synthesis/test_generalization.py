@@ -16,7 +16,7 @@ from scipy.special import expit
 from synthesis.cases import PQR
 
 import mklref.synthesis.proximity as proximity
-from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter
+from mklref.exceptions import InvalidParameter
 from mklref.losses import Logistic
 from mklref.solution import Status
 from mklref.synthesis import SynthesisProblem, solve
@@ -107,10 +107,7 @@ def test_theorem_2_composes_and_is_monotone(rng):
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: theorem_2([np.nan], 0.1), InvalidInput, r"margins\[0\] is nan"),
-        (lambda: theorem_2(np.zeros((2, 2)), 0.1), InvalidInput, r"expected \(n,\)"),
         (lambda: theorem_2([1.0], 0.1, delta=1.0), InvalidParameter, r"delta = 1.0 must lie in \(0, 1\)"),
-        (lambda: theorem_2([1.0], -0.1), InvalidParameter, r"complexity = -0.1 must lie in \[0, inf\)"),
         (
             lambda: proposition_2(9, 1, 1.0, p=1, q=2, r=1),
             InvalidParameter,
@@ -118,9 +115,6 @@ def test_theorem_2_composes_and_is_monotone(rng):
         ),  # erratum K4
         (lambda: proposition_2(9, 1, 1.0, p=2, q=1, r=2), InvalidParameter, "Proposition 2 does not hold"),
         (lambda: proposition_2(9, 1, 0.0, p=1, q=1, r=1), InvalidParameter, "largest = 0"),  # erratum K3
-        (lambda: proposition_2(0, 1, 1.0, p=1, q=1, r=1), InvalidParameter, "n = 0 must be an integer of at least 1"),
-        (lambda: massart(np.inf, 3), InvalidParameter, r"length = inf must lie in \(0, inf\)"),
-        (lambda: rademacher_complexity(np.ones((2, 2)), p=1, q=1, r=1), InvalidKernel, r"expected \(tau, n, N\)"),
         (
             lambda: rademacher_complexity(np.ones((1, 2, 2)), p=1, q=1, r=1, draws=1),
             InvalidParameter,

@@ -32,11 +32,8 @@ def test_a_handful_of_cases_finds_nothing(part):
 @pytest.mark.parametrize(
     ("part", "seed", "case"),
     [
-        (
-            "equivalences",
-            23,
-            945,
-        ),  # an optimum of 1e-15, which on the left the unit of the gap exceeds, on the right not
+        # an optimum of 1e-15, which on the left the unit of the gap exceeds, on the right not
+        ("equivalences", 23, 945),
         ("equivalences", 90210, 241),  # a quadratic form of which rounding leaves ten digits, where R* ends
         ("evidence", 23, 256),  # phi rises in float64 and falls in rational arithmetic
         ("solves", 5, 40),  # a tube on whose edge all samples are
