@@ -113,9 +113,11 @@ def test_the_groups_that_are_shown_can_be_typed():
     assert states.grouping("0 1 | 2", 3) == [list(group) for group in shown.problem.regularizer.groups]
 
 
-def test_data_that_are_nowhere_start_no_server():
-    with pytest.raises(InvalidParameter, match="neither a file nor one of moons"):
-        serve.explore(0, browser=False, data="moonz")
+def test_data_that_are_no_table_start_no_server(tmp_path):
+    (tmp_path / "model.npz").touch()
+    for data in ("moonz", str(tmp_path / "model.npz")):
+        with pytest.raises(InvalidParameter, match="neither a table nor one of moons"):
+            serve.explore(0, browser=False, data=data)
 
 
 def test_pictures_hold_the_numbers():
