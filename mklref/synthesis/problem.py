@@ -69,6 +69,7 @@ class SynthesisProblem:
     """
 
     __slots__ = ("C", "constant", "kernels", "lam", "loss", "norm", "y")
+    certified_by = "mklref.synthesis.certify"
 
     kernels: Array
     """(tau, n, N), or (tau + 1, n, N) with the constant kernel, which is the last."""
