@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from itertools import product
 
@@ -224,6 +225,14 @@ def test_what_all_machines_have_in_common_is_named_before_each_one(strategy, fau
     beta, theta, b = spoil(found.dual_coef, found.weights, found.intercept)
     with pytest.raises(AssertionError, match=f"^not optimal: {fault}: "):
         assert_optimal(classes, beta, weights=theta, intercept=b)
+
+
+def test_groups_that_were_ignored_or_taken_in_order_are_named():
+    problem = problem_of(regularizer=Groups(((0, 2), (1, 3)), 0.5, 0.5))
+    for groups, shown in (((range(4),), "0 1 2 3"), (((0, 1), (2, 3)), "0 1 | 2 3")):
+        found = solve(problem.replace(regularizer=Groups(groups, 0.5, 0.5)), tol=1e-9)
+        with pytest.raises(AssertionError, match=f"^not optimal: another regularizer: .* groups {re.escape(shown)} of"):
+            assert_optimal(problem, found.dual_coef, weights=found.weights, intercept=found.intercept)
 
 
 def test_weights_that_do_not_fit_a_one_class_machine_are_named():
