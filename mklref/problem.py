@@ -286,8 +286,9 @@ def dual_norms(problem: Problem, dual_coef: Array) -> Array:
 def require_problem(problem: Any) -> None:
     """Raise `InvalidType` for what is no `Problem` with nonnegative weights."""
     if not isinstance(problem, Problem) or problem.signed:
-        own = " It has a certificate of its own, problem.certify." if getattr(problem, "signed", False) else ""
-        raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...).{own}")
+        own = getattr(problem, "certified_by", "")
+        told = f" It has a certificate of its own, {own}." if own else ""
+        raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...).{told}")
 
 
 def _checked_costs(C: float, weight: Array) -> Array:

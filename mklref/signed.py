@@ -54,6 +54,7 @@ class SignedProblem(Problem):
     __slots__ = ("trace", "traces")
     _ARGUMENTS = ("kernels", "y", "C", "loss", "intercept", "trace")
     signed = True
+    certified_by = "problem.certify"
 
     trace: float
     traces: Array

@@ -66,7 +66,7 @@ def test_every_regulariser_of_the_page_is_solved_shown_and_reproduced_by_its_cod
         ({"kernels": "rbf:"}, "kernels", "is not understood"),
         ({"data": "/no/such.csv"}, "data", "No such file"),
         ({"data": "no\0path"}, "data", "is no path"),
-        ({"data": "diabetes", "samples": 40}, "data", "hinge takes the labels -1 and +1"),
+        ({"data": "diabetes", "samples": 40}, "data", "is a number; choose a loss for numbers, such as squared"),
         ({"kernels": "rbf(0.1..10, 101)"}, "kernels", "at most 100"),
         ({"data": "iris"}, "data", "3 classes (setosa, versicolor, virginica); write into the box 'positive class'"),
         ({"regularizer": "groups", "groups": "0 | x"}, "problem", "numbers of kernels"),
@@ -95,6 +95,7 @@ def test_a_table_is_read(tmp_path):
     assert complaint == {}
     assert shown.problem.n_samples == 20
     assert page.decision(shown).count("<svg") == 1 + np.sum(shown.solution.weights > 0)
+    assert "a to the right, b upwards" in page.decision(shown)
 
 
 def test_what_became_of_empty_and_mixed_cells_is_said(tmp_path):
@@ -113,9 +114,11 @@ def test_the_groups_that_are_shown_can_be_typed():
     assert states.grouping("0 1 | 2", 3) == [list(group) for group in shown.problem.regularizer.groups]
 
 
-def test_data_that_are_nowhere_start_no_server():
-    with pytest.raises(InvalidParameter, match="neither a file nor one of moons"):
-        serve.explore(0, browser=False, data="moonz")
+def test_data_that_are_no_table_start_no_server(tmp_path):
+    (tmp_path / "model.npz").touch()
+    for data in ("moonz", str(tmp_path / "model.npz")):
+        with pytest.raises(InvalidParameter, match="neither a table nor one of moons"):
+            serve.explore(0, browser=False, data=data)
 
 
 def test_pictures_hold_the_numbers():

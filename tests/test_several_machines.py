@@ -17,6 +17,7 @@ from mklref.multiclass import STRATEGIES, MulticlassProblem, MulticlassSolution
 from mklref.problem import Problem
 from mklref.signed import SignedProblem, SignedSolution
 from mklref.solution import Solution
+from mklref.synthesis import SynthesisProblem
 from mklref.testing import assert_optimal
 
 
@@ -124,12 +125,12 @@ def test_assert_optimal_passes_the_optimum_with_and_without_its_weights(solved):
     [
         (lambda beta, theta, b: (-beta, theta, b), "negated dual_coef: Machine 0, 1, 2 of 3"),
         (lambda beta, theta, b: (beta, theta, b + np.array([0, 0, 1])), "wrong intercept: Machine 2 of 3"),
-        (lambda beta, theta, b: (beta, np.ones(3) / 3, b), "weights of another iterate: Machine"),
+        (lambda beta, theta, b: (beta, np.ones(3) / 3, b), "weights of another iterate: dual_coef is optimal with"),
         (lambda beta, theta, b: (0 * beta, theta, b), "zero answer"),
         (lambda beta, theta, b: (beta[:2], theta, b), r"malformed answer: dual_coef has shape \(2, 27\)"),
     ],
 )
-def test_assert_optimal_names_the_fault_and_the_machine(solved, spoil, says):
+def test_assert_optimal_names_the_fault_and_the_machine_that_has_it(solved, spoil, says):
     problem, solution = solved
     beta, theta, b = spoil(solution.dual_coef, solution.weights, solution.intercept)
     with pytest.raises(AssertionError, match=says):
@@ -153,10 +154,12 @@ def test_starts_of_other_shapes_are_refused(solved):
 
 
 @pytest.mark.parametrize("use", [mklref.solve, lambda problem: assert_optimal(problem, np.zeros(27)), mklref.certify])
-def test_weights_of_any_sign_are_refused_where_they_are_not_meant(data, use):
-    signed = SignedProblem(*data[:1], np.where(data[1] > 0, 1.0, -1.0))
-    with pytest.raises(InvalidType, match="problem is SignedProblem"):
-        use(signed) if use is not mklref.certify else mklref.certify(signed, np.zeros(27))
+def test_problems_with_a_certificate_of_their_own_are_refused_and_say_which(data, use):
+    kernels, y = data[0], np.where(data[1] > 0, 1.0, -1.0)
+    synthesis = SynthesisProblem(kernels, y, lam=1.0, p=1, q=1, r=1)
+    for problem, own in ((SignedProblem(kernels, y), "problem.certify"), (synthesis, "mklref.synthesis.certify")):
+        with pytest.raises(InvalidType, match=f"problem is {type(problem).__name__}.*certificate of its own, {own}"):
+            use(problem) if use is not mklref.certify else mklref.certify(problem, np.zeros(27))
 
 
 def test_a_signed_problem_is_frozen_and_its_solution_is_saved(data, tmp_path):

@@ -1,4 +1,4 @@
-"""Mutation run over certificate/, machines/ and native/: `python -m validation.mutants [--markdown] [--only WORD]`.
+"""Mutation run over certificate/, machines/ and native/: `python -m validation.mutants [--only WORD]`.
 
 Each mutant of mutants.toml is one wrong character or so: a sign, a factor, a bound, a direction of rounding. It is
 planted in a copy of the tree, and the tests of its component run until the first failure. A mutant that no test
@@ -140,14 +140,13 @@ def run(chosen: tuple[Mutant, ...]) -> Iterator[tuple[Mutant, str, float]]:
 def main() -> int:
     """Print one line for each mutant; exit code 1 if one did not end as expected."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--markdown", action="store_true", help="rows for the docs")
     parser.add_argument("--only", default="", metavar="WORD", help="files whose path contains this word")
     arguments = parser.parse_args()
     chosen = tuple(mutant for mutant in mutants() if arguments.only in mutant.file)
     strange = 0
     for mutant, found, seconds in run(chosen):
         strange += found != mutant.expected
-        print(mutant.row(found) if arguments.markdown else f"{seconds:5.1f} s  {mutant.row(found)}", flush=True)
+        print(f"{seconds:5.1f} s  {mutant.row(found)}", flush=True)
     print(f"{len(chosen)} mutants, {strange} not as expected")
     return int(strange > 0)
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -87,10 +88,20 @@ class Outcome:
         """Whether the check fails."""
         return not self.check.passed
 
+    def __str__(self) -> str:
+        return f"{self.mutant.formulation}  {self.mutant.regularizer}  {told(self)}"
+
     @property
     def missed(self) -> bool:
         """Whether it counts, and passed."""
         return self.change > COUNTS and not self.killed
+
+
+def told(outcome: Outcome) -> str:
+    """What was planted, how far the optimal value moves, and whether the cross-check passes all the same."""
+    change = outcome.check.rows[-1].status if np.isinf(outcome.change) else f"{outcome.change:.0e}"
+    passes = "" if outcome.killed else f", passes: {outcome.mutant.same}"
+    return f"{outcome.mutant.what} ({change}{passes})"
 
 
 def mutants() -> tuple[Mutant, ...]:
@@ -184,18 +195,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m validation.wrong_formulations", description=__doc__)
     parser.add_argument("--markdown", action="store_true", help="the table of the documentation")
     markdown = parser.parse_args(arguments).markdown
-    if markdown:
-        print("| formulation | planted | regulariser | change of the optimal value | cross-check |")
-        print("|---|---|---|---|---|")
-    outcomes = []
-    for mutant in mutants():
-        outcome = run(mutant)
-        outcomes.append(outcome)
-        word = "fails" if outcome.killed else "PASSES"
-        change = outcome.check.rows[-1].status if np.isinf(outcome.change) else f"{outcome.change:.0e}"
-        note = f" ({mutant.same})" * bool(mutant.same)
-        cells = (f"`{mutant.formulation}`", mutant.what, f"`{mutant.regularizer}`", change + note, word)
-        print(f"| {' | '.join(cells)} |" if markdown else "  ".join(cells), flush=True)
+    outcomes: list[Outcome] = []
+    print("| formulation | planted |\n|---|---|" * markdown)
+    for name, some in groupby(mutants(), key=lambda mutant: mutant.formulation):
+        rows = [run(mutant) for mutant in some]
+        outcomes += rows
+        print(f"| `{name}` | {'; '.join(map(told, rows))} |" if markdown else "\n".join(map(str, rows)), flush=True)
     counting = [outcome for outcome in outcomes if outcome.change > COUNTS]
     found = [outcome for outcome in counting if outcome.killed]
     print(

@@ -86,8 +86,8 @@ def add_commands(commands: Any) -> None:
 
 def add_reading(add: Any) -> None:
     """What the cells of a table mean, where it is not as found."""
-    add("--columns", type=kinds, default=[], metavar="NAME=KIND,...", help="what columns are, where it is not as "
-        "found: number, number:, (a decimal comma), category, date:dmy, date:mdy, flag, leave")  # fmt: skip
+    add("--columns", type=kinds, default=[], metavar="NAME=KIND,...", help="what columns are, where not as found: "
+        "number, number:, (a decimal comma), category, category:fold, date:dmy, date:mdy, flag, leave")  # fmt: skip
     add("--missing", type=names, default=[], metavar="CELL,...", help="cells that are missing values, such as -999")
     _add_format(add)
 

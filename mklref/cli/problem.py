@@ -11,7 +11,7 @@ import numpy as np
 
 from mklref import datasets
 from mklref._typing import Array
-from mklref.exceptions import InvalidInput, InvalidParameter, MKLError
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget, MKLError
 from mklref.kernels import ArrayStack, KernelStack, normalize, parse, stack
 from mklref.losses import Hinge, Loss
 from mklref.problem import Problem
@@ -171,6 +171,8 @@ def _target(y: Any, arguments: Any) -> tuple[Any, str]:
         return y, "numbers, as given"
     if y.ndim != 1:
         return y, "as given"
+    if loss.targets == "real" and arguments.positive is None and len(np.unique(y)) > 2:
+        raise InvalidTarget(f"the loss {loss} is for numbers, and the target holds classes; name one by --positive.")
     labels, (negative, positive) = datasets.encode(y, arguments.positive)
     counts = int(np.sum(labels < 0)), int(np.sum(labels > 0))
     return labels, f"{negative} = -1 ({counts[0]} samples), {positive} = +1 ({counts[1]} samples)"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import Progress, ProgressColumn
@@ -111,13 +112,19 @@ def show_weights(out: Console, names: Sequence[str], columns: Mapping[str, Array
     size = weights.max(axis=1)
     top = float(size.max()) or 1.0
     shown = np.sort(np.argsort(-size, kind="stable")[:MOST_KERNELS])
+    room = out.width - max(map(cell_len, ("kernel", *(names[m] for m in shown))))
+    for cell in (7 + BAR, 6):  # bars and then columns go before the names of kernels do
+        fitting = int(np.sum(np.cumsum([2 + max(len(title), cell) for title in columns]) <= room))
+        if fitting == len(columns):
+            break
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("kernel", no_wrap=True)
-    for title in columns:
-        table.add_column(f"{title}", no_wrap=True)
+    table.add_column("kernel", no_wrap=True, max_width=max(out.width - 8, 1))
+    for title in list(columns)[: max(fitting, 1)]:
+        table.add_column(title, no_wrap=True)
     ascii_only = out.options.ascii_only
     for m in shown:
-        table.add_row(escape(names[m]), *(f"{own:6.4f} {_bar(own / top, ascii_only)}" for own in weights[m].tolist()))
+        cells = (f"{own:6.4f} {_bar(own / top, ascii_only)}"[:cell] for own in weights[m, : max(fitting, 1)].tolist())
+        table.add_row(escape(names[m]), *cells)
     out.print(table)
     if len(shown) < len(names):
         out.print(f"  [dim]{len(names) - len(shown)} kernels of smaller weight are not shown[/dim]")

@@ -75,6 +75,8 @@ def load(name: str) -> Dataset:
         return with_standard_split(data, PUBLISHED[name]) if name in PUBLISHED else data
     if name in PUBLISHED:
         return with_standard_split(fetch(PUBLISHED[name]), PUBLISHED[name])
+    if Path(name).is_dir():
+        raise InvalidParameter(f"{name} is a directory; give the path of a file in it.")
     more = f"; in {directory}: {', '.join(entries)}" if directory else f"; set {DIRECTORY} to a data directory for more"
     raise InvalidParameter(
         f"data set {name!r} is unknown. Known: {', '.join([*BUNDLED, *PUBLISHED])}{more}. "

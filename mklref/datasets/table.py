@@ -154,9 +154,14 @@ def _cells(path: Path, encoding: str, separator: str | None) -> Rows:
                 if cells:
                     yield reader.line_num, [cell.strip() for cell in cells]
     except UnicodeDecodeError as damaged:
-        raise InvalidInput(f"{path} is not a readable CSV file: {damaged}. Save it as UTF-8.") from damaged
+        byte = damaged.object[damaged.start]
+        raise InvalidInput(
+            f"{path} is not a readable CSV file: byte {byte:#04x} is not {encoding}. Save it as UTF-8."
+        ) from damaged
     except (LookupError, TypeError) as unknown:
-        raise InvalidParameter(f"{path} cannot be read so: {unknown}.") from unknown
+        raise InvalidParameter(
+            f"{path} cannot be read so: {unknown}. Encodings are such as 'cp1252', separators one character."
+        ) from unknown
     except (csv.Error, gzip.BadGzipFile, zlib.error, EOFError) as damaged:
         raise InvalidInput(f"{path} is not a readable CSV file: {damaged}.") from damaged
 

@@ -83,7 +83,8 @@ def read(cells: Any, given: str | None = None) -> Reading:
 def _as_given(known: Sequence[str], given: str) -> Reading:
     kind, _, detail = given.partition(":")
     if kind not in KINDS:
-        raise InvalidParameter(f"{given!r} is no kind of column; known are {', '.join(KINDS)}, number:, and date:dmy.")
+        known = (*KINDS, "number:", "category:fold", "date:dmy")
+        raise InvalidParameter(f"{given!r} is no kind of column; known are {', '.join(known)}.")
     if kind == "number":
         return Reading("number", detail or _notation(known)[0])
     if kind == "date":

@@ -189,8 +189,10 @@ def decision(shown: Shown) -> str:
     X = shown.kernels.fitted.samples
     if X.shape[1] == 2:
         white, black = ("+1", "−1") if shown.problem.loss.targets == "labels" else ("y &gt; 0", "y ≤ 0")
+        right, up = map(escape, states.sample_of(shown.state).names)
         rings = (
-            f"<p><small>Dots: white is {white}, black {black}; a yellow ring is as wide as the dual variable is large. "
+            f"<p><small>{right} to the right, {up} upwards; f, and its largest parts, five at most. "
+            f"Dots: white is {white}, black {black}; a yellow ring is as wide as the dual variable is large. "
             "The function: orange above 0, blue below, white at 0.</small></p>"
         )
         return views.decision(X, shown.problem.y, _blocks(shown.kernels), shown.names, shown.solution) + rings

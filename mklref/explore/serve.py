@@ -78,8 +78,8 @@ def _check(data: str) -> None:
     from mklref.explore.state import BUNDLED, GENERATED  # which need NumPy: whoever gives no data does not wait for it
 
     known = (*GENERATED, *BUNDLED)
-    if data not in known and not Path(data).is_file():
-        raise InvalidParameter(f"data = {data!r} is neither a file nor one of {', '.join(known)}; give a CSV file.")
+    if data not in known and (not Path(data).is_file() or Path(data).suffix in (".npz", ".json", ".mat", ".h5")):
+        raise InvalidParameter(f"data = {data!r} is neither a table nor one of {', '.join(known)}; give a CSV file.")
 
 
 def listen(port: int) -> socket.socket:

@@ -262,6 +262,8 @@ def problem_of(state: State) -> tuple[Problem, FamilyStack]:
     """The problem of a state, and its kernels, which know new samples; errors are what the library says of either."""
     data, kernels = sample_of(state), kernels_of(state)
     loss = LOSSES[state.loss]()
+    if loss.targets == "labels" and not data.labels:
+        raise InvalidTarget(f"the target of {state.data} is a number; choose a loss for numbers, such as squared.")
     y = np.ones(len(data.y)) if loss.targets == "ones" else data.y
     C = max(state.C, 1.0 / len(y)) if loss.intercept == "required" else state.C
     regularizer = REGULARIZERS[state.regularizer](state, len(kernels))

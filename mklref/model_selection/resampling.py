@@ -20,8 +20,9 @@ from sklearn.utils.validation import _check_method_params, column_or_1d
 
 from mklref._typing import Array
 from mklref._validate import checked_integer, checked_number
+from mklref.datasets import Dataset
 from mklref.estimators.base import BaseMKL
-from mklref.estimators.blocks import joined
+from mklref.estimators.blocks import Joined, joined
 from mklref.estimators.folds import splits_of
 from mklref.estimators.samples import own_errors
 from mklref.estimators.workers import gathered
@@ -33,7 +34,7 @@ def samples_of(X: Any, y: Any, groups: Any = None) -> tuple[Any, Any, Any]:
     if X is None:
         raise InvalidType("X is None; give one sample a row.")
     with own_errors():
-        table = X if hasattr(X, "columns") else joined(X)
+        table = Joined(X.X, X.features) if isinstance(X, Dataset) else X if hasattr(X, "columns") else joined(X)
         return tuple(indexable(table, column_or_1d(np.asarray(y), warn=True), groups))
 
 

@@ -97,7 +97,7 @@ def _samples(ax: Any, model: Any, samples: Array, y: Any, classes: Any) -> None:
         for k, label in enumerate(classes):
             rows = y == label
             ax.scatter(*samples[rows].T, color=two.get(k, colour(k)), s=14, label=as_text(_shown(label)), zorder=3)
-        ax.legend(fontsize="small", frameon=True)
+        ax.legend(fontsize="small", frameon=True, loc="upper right")  # "best" is slow with many samples, and warns
     support = getattr(model, "support_", None)
     if support is not None and len(support) and _are_fitted(model, samples, support):
         ax.scatter(*samples[support].T, s=50, facecolors="none", edgecolors="k", linewidths=0.6, zorder=2)

@@ -71,6 +71,7 @@ class SynthesisProblem(Frozen):
 
     __slots__ = ("C", "constant", "kernels", "lam", "loss", "norm", "y")
     _ARGUMENTS = ("y", "lam", "C", "loss", "constant")
+    certified_by = "mklref.synthesis.certify"
 
     kernels: Array
     """(tau, n, N), or (tau + 1, n, N) with the constant kernel, which is the last."""

@@ -22,9 +22,9 @@ from mklref.regularizers import Fixed
 from mklref.solution import Solution
 from mklref.testing.answer import Answer, as_answer
 from mklref.testing.claims import PLAUSIBLE, claim, false_claims
-from mklref.testing.faults import Finding, Point, Reading, Suspect
+from mklref.testing.faults import Finding, Point, Reading, Suspect, some
 from mklref.testing.implied import fitting_weights
-from mklref.testing.suspects import EXACT, FITTED, HALVES, INNER, LAST
+from mklref.testing.suspects import EXACT, FITTED, HALVES, INNER, LAST, OF_ALL
 from mklref.testing.weight_suspects import weights_of_the_machine
 
 PLAUSIBLE_IF_FITTED = 1e-3
@@ -33,6 +33,8 @@ OF_THE_EFFECT = 0.1
 """Largest share of the gap that a reading with other kernels may leave, both in units of what these achieve."""
 _OUTSIDE = 0.05
 """Share of the largest dual variable by which a point may violate the constraints of a problem that it answers."""
+OF_ONE_HALF = {"machine not solved", "weights of another iterate", "weights not optimal", "inaccurate", "not converged"}
+"""What is found of single machines where weights and dual variables do not fit each other."""
 CLOSE = 1e-3
 """Relative gap up to which an answer is inaccurate rather than not converged."""
 
@@ -194,13 +196,13 @@ def _why_not_optimal(
         yield Finding("negative gap", f"lower exceeds upper by {-certificate.gap:.3g}.")
         return
     bounds = f"The relative gap is {gap:.1e}, allowed {tol:.1e}."
-    fitted = [(some, PLAUSIBLE_IF_FITTED) for some in (FITTED, HALVES, LAST)]
+    fitted = [(suspects, PLAUSIBLE_IF_FITTED) for suspects in (FITTED, HALVES, LAST)]
     tiers = [(EXACT, PLAUSIBLE), *fitted, (INNER, PLAUSIBLE)]
     zero = _zeros(point)
     if zero:  # another problem may want just that, but nothing can be fitted to it
         tiers = tiers[:1]
     fitting = next(
-        filter(None, (plausible(problem, point, some, certificate, tol, share) for some, share in tiers)), []
+        filter(None, (plausible(problem, point, suspects, certificate, tol, share) for suspects, share in tiers)), []
     )
     if fitting and fitting[0][1].fault == "weights not optimal":
         rest = plausible(problem, point, LAST, certificate, tol, PLAUSIBLE_IF_FITTED)
@@ -215,6 +217,8 @@ def _why_not_optimal(
         if first.fault == "machine not solved" and gap <= CLOSE:
             faults.insert(0, "inaccurate")
         yield Finding(faults[0], f"{first.text} {_also(others)}{bounds}", tuple(faults[1:]))
+    elif gap > CLOSE and (text := _other_weights(problem, point, gap, tol)):
+        yield Finding("weights of another iterate", f"{text} {bounds}")
     else:
         yield Finding("inaccurate" if gap <= CLOSE else "not converged", f"{bounds[0].lower()}{bounds[1:]}")
 
@@ -236,6 +240,12 @@ def _why_not_each_machine(
     if not theta.any():  # no kernel sees this dual point, and a machine without kernels is none
         yield Finding("not converged", f"No kernel has a positive weight. {bounds}")
         return
+    for reading in chain.from_iterable(
+        _readings(suspect, problem, point._replace(weights=theta)) for suspect in OF_ALL
+    ):
+        if _left(reading) <= max(PLAUSIBLE * gap, tol):
+            yield Finding(reading.fault, f"{reading.text} {bounds}")
+            return
     fixed = Fixed(theta)
     b: Any = [None] * len(problem.machines) if point.intercept is None else point.intercept
     wrong: dict[str, list[tuple[int, Finding]]] = {}
@@ -245,12 +255,24 @@ def _why_not_each_machine(
         verdict = judge(alone, Answer(beta, theta, own), tol=tol)
         for finding in verdict.findings[:1]:
             wrong.setdefault(finding.fault, []).append((p, finding))
+    if gap > CLOSE and set(wrong) <= OF_ONE_HALF and (text := _other_weights(problem, point, gap, tol)):
+        yield Finding("weights of another iterate", f"{text} {bounds}", tuple(wrong))
+        return
     for fault, found in wrong.items():
         which = ", ".join(str(p) for p, _ in found)
         yield Finding(fault, f"Machine {which} of {len(betas)}: {found[0][1].text}", found[0][1].others)
     if not wrong:
         fault = "inaccurate" if gap <= CLOSE else "weights not optimal"
         yield Finding(fault, f"Every machine is solved for these weights. {bounds}")
+
+
+def _other_weights(problem: Problem, point: Point, gap: float, tol: float) -> str:
+    """The weights that make the dual point optimal, in words, if there are any; asked where nothing else fits."""
+    for theta in () if point.weights is None else fitting_weights(problem, point.dual_coef, None):
+        other = Reading("", "", problem, Point(point.dual_coef, theta, None))
+        if _left(other) <= max(PLAUSIBLE_IF_FITTED * gap, tol):
+            return f"dual_coef is optimal with the weights {some(theta)}, not with those returned."
+    return ""
 
 
 def _zeros(point: Point) -> list[str]:
@@ -278,6 +300,12 @@ def _bounds(reading: Reading) -> tuple[float, float, float, float]:
         return np.inf, np.inf, -np.inf, 0.0
     best = given.upper if reading.exact else min(given.upper, given.better_upper)
     return given.upper, best, given.lower, given.unit
+
+
+def _left(reading: Reading) -> float:
+    """The relative gap that a reading leaves with its best intercept."""
+    _, upper, lower, unit = _bounds(reading)
+    return abs(relative(upper - lower, max(abs(upper), unit)))
 
 
 def _far(reading: Reading, gap: float) -> bool:

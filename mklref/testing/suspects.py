@@ -8,13 +8,16 @@ with the squared hinge), or another point of the same problem (-beta, other weig
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mklref._validate import written
-from mklref.certificate import certify
+from mklref.certificate import certify, repair
+from mklref.certificate.bounds import dual_losses
+from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.verdict import apart
 from mklref.exceptions import InvalidParameter
 from mklref.losses import LOSSES, EpsilonInsensitive, Loss
@@ -202,6 +205,35 @@ def _relabelled(problem: Problem, point: Point, flipped: Mask) -> Iterator[Readi
         yield from restated("relabelled samples", text, problem, point, y=y)
 
 
+def permuted_machines(problem: Problem, point: Point) -> Iterator[Reading]:
+    """The rows of dual_coef for the machines, with the signs, that they solve at these weights.
+
+    What a row lacks to solve a machine is sum_i c_i V(t_i) + c_i V*(-beta_i/c_i) + beta_i t_i >= 0 (Fenchel, Young).
+    """
+    from scipy.optimize import linear_sum_assignment
+
+    if point.weights is None:
+        return
+    given: Any = [None] * len(problem.machines) if point.intercept is None else point.intercept
+    P = range(len(problem.machines))
+    lacks = np.full((len(P), len(P), 2), np.inf)
+    for p, row in enumerate(point.dual_coef):
+        images = point.weights @ problem.kernels.apply(row)
+        for (q, (one, samples, *_)), (k, sign) in product(enumerate(problem.machines), enumerate((1.0, -1.0))):
+            beta, scores = repair(one, sign * row[samples])[0], sign * images[samples]
+            b = best_intercept(one, scores) if given[p] is None else sign * given[p]
+            lacks[q, p, k] = intercept_objective(one, scores, b) - dual_losses(one, [beta]) + beta @ scores
+    rows = linear_sum_assignment(np.nan_to_num(lacks.min(axis=2), nan=1e300, posinf=1e300))[1]
+    if np.any(rows != P):
+        signs = np.where(lacks[P, rows].argmin(axis=1) == 0, 1.0, -1.0)
+        turned = ", ".join(f"{'-' if sign < 0.0 else ''}{p}" for p, sign in zip(rows, signs, strict=True))
+        text = f"the machines in their order are solved by the rows {turned} of dual_coef."
+        b = None if point.intercept is None else signs * np.asarray(point.intercept)[rows]
+        yield Reading(
+            "permuted machines", text, problem, Point(signs[:, None] * point.dual_coef[rows], point.weights, b)
+        )
+
+
 def _described(loss: Loss) -> str:
     parameters = ", ".join(f"{name} = {written(value)}" for name, value in vars(loss).items())
     return f"the loss {loss.name}" + (f" ({parameters})" if parameters else "")
@@ -254,3 +286,6 @@ INNER: tuple[Suspect, ...] = (weights.inner_machine,)
 
 LAST: tuple[Suspect, ...] = (weights.other_weights, *INNER)
 """They do not: one half of the point is right."""
+
+OF_ALL: tuple[Suspect, ...] = (spheres, permuted_machines)
+"""What all machines of a problem have in common, to be tried before each one by itself."""

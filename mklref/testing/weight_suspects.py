@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from mklref.regularizers import (
     BlockNorm,
     ElasticNet,
     Fixed,
+    Groups,
     HalfPower,
     Lp,
     Power,
@@ -79,6 +81,13 @@ def other_regularizers(problem: Problem, point: Point) -> Iterator[Reading]:
         if str(candidate) != str(own):
             text = f"it is optimal for {candidate}, the problem has {own}."
             yield from restated("another regularizer", text, problem, point, regularizer=candidate)
+    if isinstance(own, Groups):
+        order, ends = iter(range(problem.n_kernels)), [len(group) for group in own.groups]
+        for other in ([range(problem.n_kernels)], [list(islice(order, end)) for end in ends]):
+            shown = " | ".join(" ".join(map(str, group)) for group in other)
+            text = f"it is optimal for the groups {shown} of kernels, the problem has others."
+            changed = Groups(other, p=own.p, q=own.q)
+            yield from restated("another regularizer", text, problem, point, regularizer=changed)
 
 
 def other_weights(problem: Problem, point: Point) -> Iterator[Reading]:

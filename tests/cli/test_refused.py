@@ -48,6 +48,8 @@ from mklref.testing.vectors.schema import record_of_problem
         (["crosscheck", "--solvers", "mosek", "--formulations", "dual"], "solver = 'mosek' is unknown"),
         (["crosscheck", "--data", "iris"], "3 classes (setosa, versicolor, virginica)"),
         (["crosscheck", "--data", "sonnar"], "data set 'sonnar' is unknown"),
+        (["crosscheck", "--data", "."], ". is a directory; give the path of a file in it"),
+        (["solve", "--data", "iris", "--loss", "squared"], "squared is for numbers, and the target holds classes"),
         (["crosscheck", "--data", "absent.csv"], "absent.csv: No such file or directory."),
         (["crosscheck", "--data", "absent.npz"], "absent.npz: No such file or directory."),
         (["crosscheck", "--data", "iris", "--target", "x"], "--target is for CSV files"),

@@ -225,6 +225,21 @@ def test_many_kernels_are_cut_to_the_largest(capsys):
     assert "K59 " not in out
 
 
+@pytest.mark.parametrize(("width", "bars", "columns"), [(92, 40, 5), (80, 0, 5), (45, 0, 3), (16, 0, 1)])
+def test_weights_side_by_side_keep_names_of_kernels_and_digits_in_a_narrow_terminal(capsys, width, bars, columns):
+    answers = ["native", "qcqp", "dual", "weighted_primal", "mixed_norm"]
+    render.show_weights(Console(width=width), ["rbf:0.5", "poly:1"], {name: np.ones(2) for name in answers})
+    head, *rows = capsys.readouterr().out.splitlines()
+    assert head.split()[1:] == answers[:columns]
+    assert [row.split()[0] for row in rows] == ["rbf:0.5", "poly:1"]
+    assert [(row.count("1.0000"), row.count("█")) for row in rows] == [(columns, bars)] * 2
+
+
+def test_the_name_of_a_kernel_is_cut_before_its_weight(capsys):
+    render.show_weights(Console(width=30), ["linear[a long name of a column]"], {"weight": np.ones(1)})
+    assert capsys.readouterr().out.splitlines()[1].split()[-1] == "1.0000"
+
+
 @pytest.mark.parametrize(("width", "hidden"), [(80, ["raw lower", "upper"]), (100, [" lower"]), (130, [])])
 def test_rows_keep_their_names_and_values_in_a_narrow_terminal(capsys, width, hidden):
     check = mklref.crosscheck(make_problem(n=20, M=2, C=100.0), formulations=["weighted_primal"], solvers=["CLARABEL"])

@@ -124,7 +124,7 @@ def test_csv_that_is_none(csv, tmp_path):
     for path in (binary, fake, cut):
         with pytest.raises(InvalidInput, match="not a readable CSV file"):
             datasets.read_csv(path)
-    with pytest.raises(InvalidInput, match="Save it as UTF-8"):
+    with pytest.raises(InvalidInput, match=r"byte 0xff is not utf-8-sig\. Save it as UTF-8"):
         datasets.read_csv(binary)
     with pytest.raises(FileNotFoundError):
         datasets.read_csv(tmp_path / "absent.csv")

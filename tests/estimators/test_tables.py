@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
 from mklref import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor, model_selection, plotting
+from mklref.datasets import load
 from mklref.estimators import TableEncoder, from_annotated, joined, table_pipeline
 from mklref.estimators.cells import cells_of, read
 from mklref.estimators.notations import dates, flags, numbers
@@ -402,6 +403,13 @@ def test_a_search_is_evaluated_by_nested_cross_validation(three_classes):
     assert found.scores.shape == (36, 3)
     assert found.auc is None
     assert found.accuracy.value > 0.5
+
+
+def test_a_data_set_keeps_the_names_of_its_columns_where_its_rows_are_chosen():
+    data = load("iris").standardized().subset(40, seed=0)
+    model = MKLClassifier("on(petal, [petal*], linear)", tol=1e-2)
+    assert evaluate(model, data, data.y == "setosa").accuracy.value > 0.8
+    assert stability(model, data, data.y == "setosa", fits=2).names == model.fit(data, data.y == "setosa").kernel_names_
 
 
 def test_stability_counts_how_often_a_kernel_is_chosen(three_classes):

@@ -1,7 +1,7 @@
 """Small solved problems, and answers to them with one fault each: what a solver with that fault would return.
 
-Every fault that the oracle has a name for is planted in `validation.planted`; some of these are needed for tests of
-something else, and others that are as near to several names.
+Every fault of one machine that the oracle has a name for is planted in `validation.planted`; some of these are needed
+for tests of something else, and others that are as near to several names.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from fractions import Fraction
 from itertools import product
 
@@ -206,6 +207,39 @@ def test_answers_of_several_machines_are_judged_without_weights_and_with_interce
         assert_optimal(classes, beta, intercept=intercept)
     with pytest.raises(AssertionError, match=r"^not optimal: wrong intercept: Machine 0, 1, 2 of 3"):
         assert_optimal(classes, beta, intercept=b + 1.0)
+
+
+@pytest.mark.parametrize("strategy", ["one_vs_rest", "one_vs_one"])
+@pytest.mark.parametrize(
+    ("fault", "spoil"),
+    [
+        ("weights on another sphere", lambda beta, theta, b: (beta, theta / theta.sum(), b)),
+        ("weights of another iterate", lambda beta, theta, b: (beta, theta[::-1], b)),
+        ("permuted machines", lambda beta, theta, b: (beta[[1, 2, 0]], theta, b[[1, 2, 0]])),
+        ("permuted machines", lambda beta, theta, b: (-beta[[1, 2, 0]], theta, None)),
+    ],
+)
+def test_what_all_machines_have_in_common_is_named_before_each_one(strategy, fault, spoil):
+    classes = MulticlassProblem(problem_of().kernels, np.arange(24) % 3, C=0.3, regularizer=L2, strategy=strategy)
+    found = solve(classes, tol=1e-9)
+    beta, theta, b = spoil(found.dual_coef, found.weights, found.intercept)
+    with pytest.raises(AssertionError, match=f"^not optimal: {fault}: "):
+        assert_optimal(classes, beta, weights=theta, intercept=b)
+
+
+def test_groups_that_were_ignored_or_taken_in_order_are_named():
+    problem = problem_of(regularizer=Groups(((0, 2), (1, 3)), 0.5, 0.5))
+    for groups, shown in (((range(4),), "0 1 2 3"), (((0, 1), (2, 3)), "0 1 | 2 3")):
+        found = solve(problem.replace(regularizer=Groups(groups, 0.5, 0.5)), tol=1e-9)
+        with pytest.raises(AssertionError, match=f"^not optimal: another regularizer: .* groups {re.escape(shown)} of"):
+            assert_optimal(problem, found.dual_coef, weights=found.weights, intercept=found.intercept)
+
+
+def test_weights_that_do_not_fit_a_one_class_machine_are_named():
+    problem = problem_of().replace(y=np.ones(24), loss="one_class", C=0.2, regularizer=L1)
+    found = solve(problem, tol=1e-9)
+    with pytest.raises(AssertionError, match=r"^not optimal: weights of another iterate: .* the weights"):
+        assert_optimal(problem, found.dual_coef, weights=found.weights[::-1], intercept=found.intercept)
 
 
 def test_zeros_of_several_machines_are_named():

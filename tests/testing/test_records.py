@@ -126,8 +126,11 @@ def test_what_is_wrong_is_said(changes, said):
 
 
 def test_unknown_suffixes(tmp_path):
+    (tmp_path / "problem.pkl").touch()
     with pytest.raises(InvalidInput, match=r"problem\.pkl: unknown format; the suffixes are \.npz, \.mat"):
         read_record(tmp_path / "problem.pkl")
+    with pytest.raises(FileNotFoundError):
+        read_record(tmp_path / "vectors")  # a directory that was never made, perhaps
     with pytest.raises(InvalidInput, match="unknown format"):
         write_record(tmp_path / "problem.pkl", {})
 

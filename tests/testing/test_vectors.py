@@ -272,7 +272,7 @@ def test_certify_exits_with_its_verdict(vectors, tmp_path, capsys):
     for arguments, said in (
         ([*command, str(tmp_path / "short.npz")], "dual_coef has shape (3,); expected (24,)"),
         ([*command, str(tmp_path / "nothing.npz")], "nothing.npz: No such file or directory."),
-        ([*command, str(tmp_path / "good.txt")], "unknown format"),
+        ([*command, str(tmp_path / "good.txt")], "good.txt: No such file or directory."),
         ([*command, str(tmp_path / "good.mat"), "--tol", "0"], "--tol = 0.0 must lie in"),
         (
             [*command, str(tmp_path / "good.mat"), "--report", str(tmp_path / "page.html")],

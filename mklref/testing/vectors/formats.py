@@ -55,6 +55,7 @@ def read_record(path: str | PathLike[str], *, max_bytes: int | None = None) -> R
         return hdf5.read(file, most)
     if file.suffix == ".json":
         return plain.read(file, most)
+    file.stat()  # what is not there has no format
     raise InvalidInput(f"{path}: unknown format; the suffixes are {', '.join(SUFFIXES)}.")
 
 
