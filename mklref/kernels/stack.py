@@ -80,9 +80,12 @@ class ArrayStack(KernelStack):
             entries[:] = self.matrices[m][where]
         return out
 
-    def matrix(self, m: int) -> FloatArray:
-        """One matrix, (n, n), as it lies in memory."""
-        return self.matrices[m]
+    def matrix(self, m: int, out: FloatArray | None = None) -> FloatArray:
+        """One matrix, (n, n), written to `out` if that is given; else as it lies in memory."""
+        if out is None:
+            return self.matrices[m]
+        out[:] = self.matrices[m]
+        return out
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
         """Products K_m v of all kernels, or of some, float64 (M, n) or (k, n), accumulated in float64.

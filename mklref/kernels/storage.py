@@ -189,7 +189,8 @@ class DiskStack(KernelStack):
                 )
         index, chosen = (self._samples[slice(None) if which is None else which] for which in (rows, columns))
         some = np.arange(len(self))[slice(None) if kernels is None else kernels]
-        ordered, back = np.unique(index, return_inverse=True)  # HDF5 takes rising indices alone
+        ordered, inverse = np.unique(index, return_inverse=True)  # HDF5 takes rising indices alone
+        back: Any = slice(None) if np.array_equal(ordered, index) else inverse  # a slice makes no copy
         where: Any = ordered
         if len(ordered) and ordered[-1] - ordered[0] + 1 == len(ordered):
             where = slice(int(ordered[0]), int(ordered[-1]) + 1)
@@ -197,10 +198,18 @@ class DiskStack(KernelStack):
         for k, m in enumerate(some):
             array, own = self._matrices[m]
             read = rows_that_are_there(array, (*own, where), f"kernel {self.names[m]!r}")
-            out[k] = read[back] if self._entire and columns is None else read[np.ix_(back, chosen)]
+            out[k] = read[back] if self._entire and columns is None else read[back][:, chosen]
             if not np.isfinite(out[k].sum()) and not np.isfinite(out[k]).all():
                 i, j = np.argwhere(~np.isfinite(out[k]))[0]
                 raise InvalidInput(f"kernel {self.names[m]!r} is {out[k, i, j]} at [{index[i]}, {chosen[j]}].")
+        return out
+
+    def matrix(self, m: int, out: FloatArray | None = None) -> FloatArray:
+        """One matrix, (n, n), written to `out` if that is given, which is all that is in memory of it."""
+        n = self.shape[1]
+        out = np.empty((n, n), self.dtype) if out is None else out
+        for rows in self._batches(n, _BESIDE):
+            out[rows] = self.block(rows, None, [m])[0]
         return out
 
     def part(self, samples: Any) -> KernelStack:

@@ -34,8 +34,8 @@ _SMALL = 500
 """Order of a matrix whose eigenvalues cost nothing."""
 _WORTH_AN_IMPORT = 128
 """Order of a matrix from which SciPy's factorisation, which makes no copy and half the time, is worth its import."""
-_TILE = 512
-"""Order of the tiles in which a matrix is compared with its transpose."""
+_TILE = 256
+"""Order of the tiles in which a matrix is compared with its transpose, or mirrored."""
 
 
 def checked_gram(matrix: FloatArray, label: str) -> FloatArray:
@@ -111,9 +111,9 @@ def _asymmetry(matrix: FloatArray) -> tuple[float, tuple[int, int]]:
     return largest, index
 
 
-def psd_tolerance(matrix: FloatArray) -> float:
-    """Most negative eigenvalue that rounding can explain: 8 n eps trace(|K|), eps that of the stored dtype."""
-    unit = 8.0 * float(np.finfo(matrix.dtype).eps)  # before the sum, which alone may leave float64
+def psd_tolerance(matrix: FloatArray, dtype: Any = None) -> float:
+    """Most negative eigenvalue that rounding can explain: 8 n eps trace(|K|), eps that of the dtype it is stored in."""
+    unit = 8.0 * float(np.finfo(dtype or matrix.dtype).eps)  # before the sum, which alone may leave float64
     return len(matrix) * float((unit * np.abs(np.diagonal(matrix)).astype(np.float64)).sum())
 
 
@@ -133,7 +133,7 @@ def require_psd(
         return True
     _require_minors(matrix, label, tolerance)
     if affordable:
-        smallest = _smallest_eigenvalue(matrix)
+        smallest = smallest_eigenvalue(matrix)
     else:
         steps = int(_EXAMINATION_FLOPS / (2.0 * order_budget * len(matrix) ** 2))
         smallest = smallest_ritz(product or matrix.__matmul__, len(matrix), min(max(steps, _FEWEST), _MOST))
@@ -150,7 +150,7 @@ def rounding_slack(matrix: FloatArray) -> float:
     """
     n, trace = len(matrix), float(np.abs(np.diagonal(matrix)).sum(dtype=np.float64))
     if n <= _SMALL:
-        smallest = _smallest_eigenvalue(matrix)
+        smallest = smallest_eigenvalue(matrix)
         return max(0.0, -smallest - 8.0 * n * float(np.finfo(np.float64).eps) * trace)
     error = 0.5 * float(np.finfo(matrix.dtype).eps) * float(np.linalg.norm(matrix.astype(np.float64)))
     known = 8.0 * n * float(np.finfo(np.float64).eps) * trace
@@ -191,13 +191,14 @@ def check_psd(K: Any, *, tolerance: float | None = None) -> float:
             "tolerance", tolerance, "[0, inf)", lambda x: 0.0 <= x < np.inf, "None for what rounding explains."
         )
     )
-    smallest = _smallest_eigenvalue(matrix)
+    smallest = smallest_eigenvalue(matrix)
     _require_above(smallest, "K", allowed)
     return smallest
 
 
-def _smallest_eigenvalue(matrix: FloatArray) -> float:
-    return float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
+def smallest_eigenvalue(matrix: FloatArray) -> float:
+    """In float64."""
+    return float(np.linalg.eigvalsh(matrix.astype(np.float64, copy=False))[0])
 
 
 def _require_above(smallest: float, label: str, allowed: float) -> None:
@@ -210,17 +211,32 @@ def _require_above(smallest: float, label: str, allowed: float) -> None:
 
 def factorises(matrix: FloatArray, shift: float) -> bool:
     """Whether K + shift I has a Cholesky factor in float64."""
-    shifted = matrix.astype(np.float64)
+    shifted = matrix.astype(np.float64, order="C")
     shifted.flat[:: len(shifted) + 1] += shift
-    if len(shifted) >= _WORTH_AN_IMPORT:
-        from scipy.linalg.lapack import dpotrf
+    return factor_in_place(shifted)
 
-        return not dpotrf(shifted.T, lower=True, overwrite_a=True, clean=False)[1]
+
+def factor_in_place(matrix: Array) -> bool:
+    """Put L of K = L L' into the lower triangle of a C-contiguous K, if there is one; what is above it stays."""
+    if len(matrix) >= _WORTH_AN_IMPORT:
+        from scipy.linalg.lapack import dpotrf  # rows are columns of the transpose: no copy is made
+
+        return not dpotrf(matrix.T, lower=False, overwrite_a=True, clean=False)[1]
     try:
-        np.linalg.cholesky(shifted)
+        matrix[:] = np.linalg.cholesky(matrix) + np.triu(matrix, 1)
     except np.linalg.LinAlgError:
         return False
     return True
+
+
+def mirrored(square: Array) -> Array:
+    """The upper triangle, mirrored in place."""
+    for first in range(0, len(square), _TILE):
+        last = first + _TILE
+        square[last:, first:last] = square[first:last, last:].T
+        corner = square[first:last, first:last]
+        corner[:] = np.triu(corner) + np.triu(corner, 1).T
+    return square
 
 
 def _require_minors(matrix: FloatArray, label: str, tolerance: float) -> None:
