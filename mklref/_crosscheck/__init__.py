@@ -28,7 +28,7 @@ from mklref._conic import FORMULATIONS, SOLVERS
 from mklref._crosscheck.result import CrossCheck
 from mklref._crosscheck.row import NATIVE, Row
 from mklref._crosscheck.rows import Job, rounding, rows
-from mklref._validate import check_time, checked_count, checked_number
+from mklref._validate import check_time, checked_count, checked_number, checked_words
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.problem import Problem, require_problem
 
@@ -156,7 +156,7 @@ def _sequence(argument: str, names: Sequence[str]) -> Sequence[str]:
     if isinstance(names, str) or not isinstance(names, Iterable):
         kind = type(names).__name__
         raise InvalidType(f"{argument} is {names!r} ({kind}); give a sequence of names, such as [{str(names)!r}].")
-    names = list(names)
+    names = list(checked_words(argument, names))
     if not names:
         raise InvalidParameter(f"{argument} is empty; name at least one, or leave it out for all.")
     return names

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, checked_words
+from mklref._validate import as_float_array, checked_members, checked_names
 from mklref.exceptions import InvalidInput, InvalidKernel
 from mklref.kernels.protocol import KernelStack as KernelStack, indices
 from mklref.kernels.validation import checked_gram, require_gram, require_psd, rounding_slack
@@ -33,12 +33,10 @@ class ArrayStack(KernelStack):
     """
 
     def __init__(self, matrices: Sequence[FloatArray], names: Sequence[str] | None = None) -> None:
-        self.matrices = tuple(matrices)
-        self.names = (
-            checked_words("names", names) if names is not None else tuple(f"K{m}" for m in range(len(self.matrices)))
+        self.matrices: tuple[FloatArray, ...] = tuple(
+            checked_members("matrices", matrices, "give a list of arrays (n, n).")
         )
-        if len(self.names) != len(self.matrices):
-            raise InvalidKernel(f"{len(self.names)} names for {len(self.matrices)} kernels; give one for each.")
+        self.names = checked_names(names, len(self.matrices))
 
     @classmethod
     def trusted(cls, matrices: Sequence[FloatArray], names: Sequence[str] | None = None) -> ArrayStack:

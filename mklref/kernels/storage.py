@@ -15,12 +15,14 @@ import numpy as np
 
 from mklref._typing import FloatArray
 from mklref._untrusted import free_memory
+from mklref._validate import checked_names
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType, KernelsLost
 from mklref.kernels.factor_sources import rows_that_are_there
 from mklref.kernels.stack import KernelStack
 from mklref.kernels.validation import symmetry_tolerance
 
 STORAGES = ("memory", "lazy", "auto")
+PRECISIONS = ("float64", "float32")
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _DEFAULT, _SHARE = 2 * 10**9, 0.25
 """The default cache: 2 GB, or this share of the free memory if that is less."""
@@ -28,13 +30,6 @@ _MEMORY = 0.5
 """Share of the free memory that matrices may take under storage="auto"."""
 _BESIDE = 5
 """Matrices of order n beside the stack while it is evaluated."""
-
-
-def checked_storage(storage: Any) -> str:
-    """One of `STORAGES`, or `InvalidParameter`."""
-    if storage not in STORAGES:
-        raise InvalidParameter(f"storage = {storage!r} is unknown; give {', '.join(map(repr, STORAGES))}.")
-    return str(storage)
 
 
 def bytes_in_memory(kernels: float, n: int) -> float:
@@ -80,13 +75,6 @@ def _bytes(cache: Any) -> int:
     if found is None:
         raise InvalidParameter(f"cache = {cache!r} is not understood; give bytes, or a text such as '500MB' or '2GB'.")
     return int(float(found[1]) * _UNITS[found[2]])
-
-
-def checked_precision(precision: Any) -> str:
-    """The name of a type, or `InvalidParameter`."""
-    if precision not in ("float64", "float32"):
-        raise InvalidParameter(f"precision = {precision!r} is unknown; give 'float64' or 'float32'.")
-    return str(precision)
 
 
 def _shown(size: float) -> str:
@@ -141,9 +129,7 @@ class DiskStack(KernelStack):
         self._dtype = np.result_type(*(part.dtype for part in parts))
         if self._dtype not in (np.float32, np.float64):
             raise InvalidType(f"matrices are {self._dtype}; give float32 or float64.")
-        self.names = tuple(names) if names is not None else tuple(f"K{m}" for m in range(M))
-        if len(self.names) != M:
-            raise InvalidKernel(f"{len(self.names)} names for {M} kernels; give one for each.")
+        self.names = checked_names(names, M)
         self._files = {path: _state(path) for part in parts for path in _watched(part)}
         self._require_symmetry()
 
@@ -199,7 +185,9 @@ class DiskStack(KernelStack):
             array, own = self._matrices[m]
             read = rows_that_are_there(array, (*own, where), f"kernel {self.names[m]!r}")
             out[k] = read[back] if self._entire and columns is None else read[back][:, chosen]
-            if not np.isfinite(out[k].sum()) and not np.isfinite(out[k]).all():
+            with np.errstate(over="ignore", invalid="ignore"):
+                finite = np.isfinite(out[k].sum())
+            if not finite and not np.isfinite(out[k]).all():
                 i, j = np.argwhere(~np.isfinite(out[k]))[0]
                 raise InvalidInput(f"kernel {self.names[m]!r} is {out[k, i, j]} at [{index[i]}, {chosen[j]}].")
         return out

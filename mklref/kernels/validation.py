@@ -8,6 +8,7 @@ semidefinite; that none is found proves nothing.
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -49,6 +50,7 @@ def checked_gram(matrix: FloatArray, label: str) -> FloatArray:
     if not matrix.size:
         raise InvalidKernel(f"{label} is empty; give at least two samples.")
     require_finite(matrix, label)
+    require_room(matrix, label)
     largest, index = _asymmetry(matrix)
     if largest > 0.0:
         tolerance = symmetry_tolerance(matrix)
@@ -69,6 +71,16 @@ def checked_gram(matrix: FloatArray, label: str) -> FloatArray:
     return matrix.T if matrix.flags.f_contiguous else np.ascontiguousarray(matrix)
 
 
+def require_room(matrix: FloatArray, label: str) -> None:
+    """Raise `InvalidKernel` if a sum of all entries of a semidefinite matrix may leave float64."""
+    largest, most = float(np.abs(np.diagonal(matrix)).max()), sys.float_info.max / len(matrix) ** 2
+    if largest > most:
+        raise InvalidKernel(
+            f"{label} has entries up to {largest:.3g}, allowed {most:.3g}, or their sums leave float64; divide it by a "
+            "power of two, such as 2.0**64."
+        )
+
+
 def require_gram(matrices: Sequence[FloatArray]) -> None:
     """Raise `InvalidKernel` unless the matrices are what `checked_gram` returns, all of one order and type."""
     remedy = "give the matrices to mklref.kernels.stack, which checks and converts them."
@@ -86,6 +98,7 @@ def require_gram(matrices: Sequence[FloatArray]) -> None:
                 f"{dtype}, or it is not C-contiguous; {remedy}"
             )
         require_finite(matrix, f"kernels[{m}]")
+        require_room(matrix, f"kernels[{m}]")
         if _asymmetry(matrix)[0] > 0.0:
             raise InvalidKernel(f"kernels[{m}] is not exactly symmetric; {remedy}")
 

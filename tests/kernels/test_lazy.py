@@ -245,7 +245,7 @@ def test_memory_is_that_of_a_few_blocks(X):
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"storage": "disk"}, InvalidParameter, "storage = 'disk' is unknown; give 'memory', 'lazy', 'auto'"),
+        ({"storage": "disk"}, InvalidParameter, "storage = 'disk' is unknown; known names: memory, lazy, auto"),
         ({"storage": "lazy", "cache": "2 apples"}, InvalidParameter, "cache = '2 apples' is not understood"),
         ({"storage": "lazy", "cache": "900TB"}, InvalidParameter, "the memory that is free: cache='.*' would fit"),
         ({"storage": "lazy", "cache": -1}, InvalidParameter, "cache = -1 must lie in"),
