@@ -187,5 +187,6 @@ def test_kernels_whose_sums_leave_float64_are_refused():
     np.testing.assert_array_equal(normalize(K * 2.0**1000, "trace"), normalize(K, "trace"))
     with pytest.raises(InvalidInput, match=r"K_new\[0\] is beyond float64"):
         normalize([0.1 * K], "multiplicative", [np.full((2, 4), 1e308)])
+    y = np.array([1.0, 1.0, -1.0, -1.0])
     with pytest.raises(InvalidInput, match="scores leave float64"):
-        solve(Problem([K], np.array([1.0, 1.0, -1.0, -1.0]))).decision_function(np.full((1, 2, 4), 1.7e308))
+        solve(Problem([K], y)).decision_function(1.7e308 * y[None, None])
