@@ -161,7 +161,7 @@ def documented(function):
     return set(re.findall(r"\w+", " ".join(re.findall(r"^\S.*$", raises[1], re.MULTILINE)))) if raises else set()
 
 
-@pytest.mark.parametrize("module", ["", ".kernels", ".regularizers", ".testing", ".bounds", ".datasets"])
+@pytest.mark.parametrize("module", ["", ".kernels", ".losses", ".regularizers", ".testing", ".bounds", ".datasets"])
 def test_docstrings_name_every_error_of_an_argument_that_makes_no_sense(module):
     """Where a docstring lists errors: None, a text, no number, a negative one, nothing, for each argument in turn."""
     module = importlib.import_module(f"mklref{module}")

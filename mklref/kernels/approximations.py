@@ -347,6 +347,11 @@ def cholesky(family: KernelFamily, X: Any, *, rank: int = 200, tol: float = 1e-3
     -------
     CholeskyStack
         With `residual_traces`.
+
+    Raises
+    ------
+    InvalidType, InvalidInput, InvalidParameter
+        No family, samples that are no finite matrix, or a rank or tol outside of its interval.
     """
     if not isinstance(family, KernelFamily):
         raise InvalidType(f"family is {type(family).__name__}; give for instance kernels.gaussian([1.0, 2.0]).")

@@ -147,6 +147,11 @@ def alignment(kernels: Any, *, centered: bool = True) -> Array:
     -------
     array (M, M)
         Symmetric with unit diagonal and entries in [0, 1]; nan for a kernel that is (constant or) zero.
+
+    Raises
+    ------
+    InvalidKernel, InvalidType
+        As `stack` does; a `centered` that is no bool.
     """
     return _cosines(_moments(stack(kernels), checked_flag("centered", centered))[0])
 
