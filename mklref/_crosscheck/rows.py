@@ -60,11 +60,9 @@ def rows(jobs: Sequence[Job], processes: int = 1, max_time: float | None = None)
     """
     if processes == 1 and max_time is None:
         for job in jobs:
-            factors = None
+            known: dict[int, Factors] = {}
             for formulation, solver in job.labels:
-                if formulation != NATIVE and factors is None:
-                    factors = factorize(job.problem.kernels)
-                yield _row(job, formulation, solver, factors)
+                yield _row(job, formulation, solver, known)
         return
     wanted = [_Wanted(number, *label) for number, job in enumerate(jobs) for label in job.labels]
     with ExitStack() as pools:
@@ -74,14 +72,12 @@ def rows(jobs: Sequence[Job], processes: int = 1, max_time: float | None = None)
             yield _row(jobs[one.job], *one[1:], max_time=max_time) if native_row else workers.row(one)
 
 
-def _row(
-    job: Job, formulation: str, solver: str, factors: Factors | None = None, *, max_time: float | None = None
-) -> Row:
+def _row(job: Job, formulation: str, solver: str, known: Any = None, *, max_time: float | None = None) -> Row:
     """One answer; what a solver warns of or fails with goes into the note."""
     if formulation == NATIVE:
         allowed, solve = job.tol, partial(native.solve, job.problem, tol=job.tol, max_time=max_time)
     else:
-        allowed, solve = job.reference_tol, partial(_conic_solution, job.problem, formulation, solver, factors)
+        allowed, solve = job.reference_tol, partial(_conic_solution, job.problem, formulation, solver, known)
     return _answered(job.problem, formulation, solver, solve, allowed)
 
 
@@ -95,8 +91,11 @@ def rounding(problem: Any, solution: Any) -> float:
     return sum(entries_error(m.problem, row, weights) for m, row in zip(problem.machines, rows, strict=True))
 
 
-def _conic_solution(problem: Any, formulation: str, solver: str, factors: Factors | None) -> Solution:
-    solution: Solution = reference.compile(problem, formulation, factors=factors).solve(solver=solver)
+def _conic_solution(problem: Any, formulation: str, solver: str, known: dict[int, Factors]) -> Solution:
+    key = id(problem.kernels)
+    if key not in known:
+        known[key] = factorize(problem.kernels)
+    solution: Solution = reference.compile(problem, formulation, factors=known[key]).solve(solver=solver)
     return solution
 
 
@@ -199,11 +198,8 @@ def _end_with_the_parent() -> None:
 
 def _conic_row(number: int, formulation: str, solver: str) -> Row:
     """In a worker: a row of the job of that number."""
-    jobs, factors = _shared
-    kernels = jobs[number].problem.kernels
-    if id(kernels) not in factors:
-        factors[id(kernels)] = factorize(kernels)
-    return _row(jobs[number], formulation, solver, factors[id(kernels)])
+    jobs, known = _shared
+    return _row(jobs[number], formulation, solver, known)
 
 
 class _Workers:

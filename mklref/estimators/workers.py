@@ -14,7 +14,6 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -29,6 +28,15 @@ from mklref.exceptions import InvalidParameter, SolverFailure
 
 _Token = tuple[str, ...]
 """Of some tasks: the token of the task that has begun them, and one of their own."""
+
+_LOST = {
+    "BrokenProcessPool": "a process was killed, as systems do that are short of memory; give fewer, or threads, which "
+    "share it: no joblib.parallel_config.",
+    "KilledWorker": "a worker of the cluster died at a task again and again, as they do that are short of memory; give "
+    "workers more of it, or fewer threads each.",
+    "CancelledError": "the cluster, or the connection to its scheduler, was lost; connect again and repeat the call.",
+}
+"""What has happened to other processes, by the name of an exception of joblib or Dask, or of one it derives from."""
 
 _changed = threading.Condition()
 _at_work: Counter[_Token] = Counter()
@@ -82,15 +90,13 @@ def gathered(
                 progress.advance()
     except KeyboardInterrupt:
         interrupted = True
-    except BrokenProcessPool as killed:
-        raise SolverFailure(
-            f"n_jobs = {n_jobs}: a process was killed, as systems do that are short of memory; give fewer, or threads, "
-            "which share it: no joblib.parallel_config."
-        ) from killed
-    except RuntimeError as lacking:
-        if "can't start new thread" not in str(lacking):
+    except Exception as failure:
+        says = next((_LOST[kind.__name__] for kind in type(failure).__mro__ if kind.__name__ in _LOST), None)
+        if says is None and "can't start new thread" in str(failure):
+            says = f"no memory for {workers} threads; give n_jobs=1."
+        if says is None:
             raise
-        raise SolverFailure(f"n_jobs = {n_jobs}: no memory for {workers} threads; give n_jobs=1.") from lacking
+        raise SolverFailure(f"{label}, n_jobs = {n_jobs}: {says}") from failure
     finally:
         progress.close()
         found |= _handed_in.pop(token, {})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import CancelledError
+
 import joblib
 import numpy as np
 import pytest
@@ -138,12 +140,22 @@ def test_a_process_that_is_killed_and_a_backend_without_generators_are_said_so(s
     with joblib.parallel_config(backend="multiprocessing"), pytest.raises(InvalidParameter, match=words):
         search.fit(X, y)
 
-    def killed(tasks):  # what joblib raises where the system has killed a process of loky
-        raise TerminatedWorkerError("A worker process was unexpectedly terminated.")
+    class KilledWorker(Exception):
+        """Dask's, of which that of a lost scheduler derives from the one of concurrent.futures."""
 
-    monkeypatch.setattr(workers, "Parallel", lambda **options: killed)
-    with pytest.raises(SolverFailure, match="n_jobs = 2: a process was killed"):
-        search.fit(X, y)
+    for raised, says in (  # by joblib, where the system has killed a process of loky, and by Dask
+        (TerminatedWorkerError("A worker process was unexpectedly terminated."), "a process was killed"),
+        (KilledWorker("attempted to run task on 4 different workers"), "a worker of the cluster died at a task"),
+        (CancelledError("scheduler-connection-lost"), "the connection to its scheduler, was lost; connect again"),
+        (RuntimeError("can't start new thread"), "no memory for 2 threads; give n_jobs=1"),
+    ):
+
+        def ended(tasks, raised=raised):
+            raise raised
+
+        monkeypatch.setattr(workers, "Parallel", lambda own=ended, **options: own)
+        with pytest.raises(SolverFailure, match=f"n_jobs = 2: .*{says}"):
+            search.fit(X, y)
 
 
 def test_folds_that_ctrl_c_left_out_of_a_candidate_count_for_what_there_is():
