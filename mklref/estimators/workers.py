@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from joblib._utils import _ExceptionWithTraceback
 
 from mklref._progress import Steps
 from mklref._threads import at_most, blas_threads, threads
@@ -107,7 +108,10 @@ def gathered(
 def _one_by_one(workers: int) -> Any:
     """What works on so many tasks at a time and hands over each result as soon as it is there."""
     try:
-        return Parallel(n_jobs=workers, return_as="generator", prefer="threads")
+        parallel = Parallel(n_jobs=workers, return_as="generator", prefer="threads")
+        if hasattr(getattr(parallel, "_backend", None), "client"):
+            answering(parallel._backend)
+        return parallel
     except ValueError as lacking:
         if "return_as" not in str(lacking):
             raise
@@ -115,6 +119,27 @@ def _one_by_one(workers: int) -> Any:
             f"joblib.parallel_config: {lacking}, without which Ctrl-C would lose what is finished; give the backend "
             "'threading' or 'loky'."
         ) from lacking
+
+
+def answering(backend: Any) -> None:
+    """Let joblib's backend for Dask hand over the exception of a task whose worker died.
+
+    By itself it hands over results alone (joblib 1.6), and who waits for the task waits for ever.
+    """
+    submit = backend.submit
+    if "submit" in vars(backend):  # one backend serves several calls
+        return
+
+    def submitted(batch: Any, callback: Any) -> Any:
+        def told(done: Any) -> None:
+            if done.exception() is not None:
+                callback(_ExceptionWithTraceback(done.exception()))
+
+        job = submit(batch, callback)
+        job.add_done_callback(told)
+        return job
+
+    backend.submit = submitted
 
 
 def _worked(task: Callable[..., Any], own: tuple[Any, ...], k: int, token: _Token, share: int) -> Any:
