@@ -17,8 +17,8 @@ from mklref.certificate import Certificate
 from mklref.certificate.bounds import relative
 from mklref.certificate.verdict import saved, saved_each
 from mklref.exceptions import InvalidInput, UnsafeFile
-from mklref.kernels.blocks import checked_blocks
 from mklref.kernels.stack import KernelStack
+from mklref.kernels.validation import checked_blocks
 
 
 class Status(Enum):

@@ -70,9 +70,8 @@ def _statistics(parameters: dict[str, Any]) -> dict[str, bool]:
     found = {"means": False, "totals": False} if center else {}
     if method is None:
         return found
-    return found | (
-        {"norms": True} if checked_choice("normalization", method, METHODS) == "spherical" else {"factors": True}
-    )
+    spherical = checked_choice("normalization", method, METHODS) == "spherical"
+    return found | ({"norms": True} if spherical else {"factors": True})
 
 
 def _n_samples(arrays: dict[str, Any], facts: dict[str, Any], d: int) -> int:

@@ -9,9 +9,9 @@ import numpy as np
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, checked_choice, checked_members, require_finite
 from mklref.exceptions import InvalidInput
-from mklref.kernels.blocks import checked_block
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
 from mklref.kernels.transforms import METHODS, Normalization, Normalizer
+from mklref.kernels.validation import checked_block
 
 
 def normalize(K: Any, method: Normalization, K_new: Any = None, diagonal_new: Any = None) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ import numpy as np
 
 from mklref._typing import FloatArray
 from mklref._untrusted import free_memory
-from mklref._validate import checked_names
+from mklref._validate import checked_names, checked_number
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType, KernelsLost
 from mklref.kernels.factor_sources import rows_that_are_there
 from mklref.kernels.stack import KernelStack
@@ -55,26 +56,19 @@ def checked_cache(cache: Any) -> int:
     free = free_memory()
     if cache is None:
         return int(min(_DEFAULT, _SHARE * free))
-    size = _bytes(cache)
-    if not 0 <= size <= free:
-        raise InvalidParameter(
-            f"cache = {cache!r} must lie in [0, {_shown(free)}], the memory that is free: "
-            f"cache='{_shown(_SHARE * free)}' would fit. With less, rows are evaluated more often."
-        )
-    return size
-
-
-def _bytes(cache: Any) -> int:
-    if isinstance(cache, bool) or not isinstance(cache, int | float | np.integer | np.floating | str):
-        raise InvalidType(f"cache is {type(cache).__name__}; give bytes, or a text such as '2GB'.")
-    if not isinstance(cache, str):
-        if cache != cache or cache in (float("inf"), -float("inf")):
-            raise InvalidParameter(f"cache = {cache!r} must be a finite number of bytes, or a text such as '2GB'.")
-        return int(cache)
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", cache.upper())
-    if found is None:
-        raise InvalidParameter(f"cache = {cache!r} is not understood; give bytes, or a text such as '500MB' or '2GB'.")
-    return int(float(found[1]) * _UNITS[found[2]])
+    size = cache
+    if isinstance(cache, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", cache.upper())
+        if found is None:
+            raise InvalidParameter(
+                f"cache = {cache!r} is not understood; give bytes, or a text such as '500MB' or '2GB'."
+            )
+        size = float(found[1]) * _UNITS[found[2]]
+    remedy = (
+        f"the memory that is free: cache='{_shown(_SHARE * free)}' would fit; less means more evaluations."
+    )
+    inside = lambda x: 0.0 <= x <= min(free, sys.float_info.max)  # noqa: E731
+    return int(checked_number("cache", size, f"[0, {_shown(free)}]", inside, remedy))
 
 
 def _shown(size: float) -> str:

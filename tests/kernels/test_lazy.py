@@ -251,7 +251,7 @@ def test_memory_is_that_of_a_few_blocks(X):
         ({"storage": "lazy", "cache": -1}, InvalidParameter, "cache = -1 must lie in"),
         ({"storage": "lazy", "cache": None, "precision": "half"}, InvalidParameter, "precision = 'half' is unknown"),
         ({"storage": "memory", "precision": "half"}, InvalidParameter, "precision = 'half' is unknown"),
-        ({"storage": "lazy", "cache": [1]}, InvalidType, "cache is list; give bytes"),
+        ({"storage": "lazy", "cache": [1]}, InvalidType, r"cache is \[1\] \(list\); give a number"),
     ],
 )
 def test_bad_options(X, options, error, says):
