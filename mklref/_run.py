@@ -173,11 +173,11 @@ def along(
     return path(solutions)
 
 
-def check_options(problem: Any, tol: Any, max_iter: Any, max_time: Any, callback: Any) -> None:
+def check_options(problem: Any, tol: Any, max_iter: Any, max_time: Any, callback: Any, progress: Any) -> None:
     """Raise InvalidType or InvalidParameter unless a solver can start with these."""
     require_problem(problem)
     check_callback(callback, "Record")
-    check_limits(tol, "a relative duality gap", max_iter, max_time)
+    check_limits(tol, "a relative duality gap", max_iter, max_time, progress)
 
 
 def check_range(C: float, largest: float) -> None:

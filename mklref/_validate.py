@@ -66,10 +66,10 @@ def checked_positive(label: str, value: Any, remedy: str = "give a positive fini
 
 
 def checked_count(label: str, value: Any, least: int, remedy: str) -> int:
-    """`value` as an int; `InvalidType` if it is none, `InvalidParameter` below `least`, or beyond float64."""
+    """`value` as an int; `InvalidType` if it is none, `InvalidParameter` below `least` or from 2^62 on."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
         raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); give an integer: {remedy}")
-    if not least <= int(value) < 2**1000:
+    if not least <= int(value) < 2**62:
         raise InvalidParameter(f"{label} = {shown(value)} must be an integer of at least {least}: {remedy}")
     return int(value)
 
@@ -85,12 +85,19 @@ def checked_integer(value: Any, least: float, most: float, says: str) -> int:
     return number
 
 
+def checked_members(label: str, value: Any, remedy: str) -> list[Any]:
+    """What a sequence, or anything else that can be looped over, has; else `InvalidType`."""
+    if not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0:  # arrays of no dimension only seem to be one
+        raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); {remedy}")
+    return list(value)
+
+
 def checked_words(label: str, value: Any) -> tuple[str, ...]:
     """A sequence of texts, or one by itself, as a tuple; else `InvalidType`."""
-    some = isinstance(value, Iterable) and getattr(value, "ndim", 1) > 0  # arrays of no dimension only seem to be
-    words = (value,) if isinstance(value, str) else tuple(value) if some else (None,)
+    remedy = "give a name, or a sequence of names."
+    words = (value,) if isinstance(value, str) else tuple(checked_members(label, value, remedy))
     if not all(isinstance(word, str) for word in words):
-        raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); give a name, or a sequence of names.")
+        raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); {remedy}")
     return words
 
 
@@ -102,11 +109,33 @@ def checked_values(label: str, given: Any, what: str) -> list[Any]:
     return list(given)
 
 
+def checked_names(names: Any, kernels: int) -> tuple[str, ...]:
+    """One name for each kernel, K0, K1, ... for None; else `InvalidKernel`, or `InvalidType` for no texts."""
+    found = tuple(f"K{m}" for m in range(kernels)) if names is None else checked_words("names", names)
+    if len(found) != kernels:
+        raise InvalidKernel(f"{len(found)} names for {kernels} kernels; give one for each.")
+    return found
+
+
+def checked_choice(label: str, value: Any, known: Iterable[str]) -> str:
+    """`value` if it is one of the known texts, else `InvalidParameter` with these."""
+    if not isinstance(value, str) or value not in known:
+        raise InvalidParameter(f"{label} = {shown(value)} is unknown; known names: {', '.join(known)}.")
+    return value
+
+
 def checked_flag(label: str, value: Any) -> bool:
     """`value` as a bool if it is one, else `InvalidType`."""
     if not isinstance(value, bool | np.bool_):
         raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); give True or False.")
     return bool(value)
+
+
+def checked_verbosity(value: Any) -> bool:
+    """Whether `verbose` asks for a progress line, by a bool or, as in scikit-learn, a number; else `InvalidType`."""
+    if isinstance(value, bool | np.bool_):
+        return bool(value)
+    return checked_count("verbose", value, 0, "or True or False, whether progress is shown.") > 0
 
 
 def checked_rng(rng: Any) -> np.random.Generator:
@@ -138,8 +167,9 @@ def asks_to_stop(callback: Any, argument: Any) -> bool:
         ) from refused
 
 
-def check_limits(tol: Any, meaning: str, max_iter: Any, max_time: Any) -> None:
-    """Raise `InvalidType` or `InvalidParameter` unless a solver can stop at these; `meaning` says what `tol` is."""
+def check_limits(tol: Any, meaning: str, max_iter: Any, max_time: Any, progress: Any) -> None:
+    """Raise `InvalidType` or `InvalidParameter` unless a solver can run with these; `meaning` says what `tol` is."""
+    checked_flag("progress", progress)
     checked_positive("tol", tol, f"{meaning}, for instance 1e-6.")
     checked_count("max_iter", max_iter, 1, "the largest number of iterations.")
     check_time(max_time)

@@ -134,7 +134,7 @@ class AsymmetryWarning(MKLWarning):
 
 
 class SlowWarning(MKLWarning):
-    """The compiled core is not available; the NumPy twin does the work, much slower. Said once, by the first solve."""
+    """The compiled core is missing, which the first solve says once, or conic solvers have many samples and no end."""
 
 
 class ConstantKernelWarning(MKLWarning):

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from mklref._classes import encode_classes
 from mklref._typing import Array
-from mklref._validate import as_float_array, require_finite
+from mklref._validate import as_float_array, checked_choice, require_finite
 from mklref.certificate import Certificate, certify
 from mklref.exceptions import InvalidParameter
 from mklref.losses import Loss
@@ -76,9 +76,7 @@ class MulticlassProblem(Problem):
         sample_weight: Any = None,
         strategy: str = "one_vs_rest",
     ) -> None:
-        if not isinstance(strategy, str) or strategy not in STRATEGIES:
-            raise InvalidParameter(f"strategy = {strategy!r} is unknown; known names: {', '.join(STRATEGIES)}.")
-        self._put("strategy", strategy)
+        self._put("strategy", checked_choice("strategy", strategy, STRATEGIES))
         super().__init__(
             kernels, y, C=C, loss=loss, regularizer=regularizer, intercept=intercept, sample_weight=sample_weight
         )

@@ -17,8 +17,8 @@ from mklref.certificate import Certificate
 from mklref.certificate.bounds import relative
 from mklref.certificate.verdict import saved, saved_each
 from mklref.exceptions import InvalidInput, UnsafeFile
-from mklref.kernels.blocks import checked_blocks
 from mklref.kernels.stack import KernelStack
+from mklref.kernels.validation import checked_blocks
 
 
 class Status(Enum):
@@ -133,8 +133,12 @@ class Solution:
             applied = [self.weights @ kernels_new.apply(row) for row in np.atleast_2d(self.dual_coef)]
             return np.asarray(np.transpose(applied).reshape(columns.shape) + self.intercept)
         blocks = checked_blocks(kernels_new, len(self.weights), n)
-        terms = [weight * (block @ columns) for weight, block in zip(self.weights, blocks, strict=True)]
-        return np.asarray(np.sum(terms, axis=0) + self.intercept)
+        with np.errstate(over="ignore", invalid="ignore"):
+            terms = [weight * (block @ columns) for weight, block in zip(self.weights, blocks, strict=True)]
+            scores = np.asarray(np.sum(terms, axis=0) + self.intercept)
+        if not np.isfinite(scores).all():
+            raise InvalidInput("kernels_new is too large: scores leave float64. Scale it as the training kernels.")
+        return scores
 
     def _repr_html_(self) -> str:
         from mklref import _display

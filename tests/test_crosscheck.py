@@ -357,6 +357,20 @@ def test_what_rounded_kernels_may_change_is_little_and_is_in_units_of_their_prec
     assert rounding(single, solution) == pytest.approx(2.0**29 * rounding(problem, solution), rel=1e-6)
 
 
+def test_rows_for_which_there_is_no_memory_or_time_say_so(problem, monkeypatch):
+    monkeypatch.setattr("mklref._crosscheck._PATIENT", 5)
+    monkeypatch.setattr("mklref._conic.scaling.free_memory", lambda: 1e5)
+    with pytest.warns(SlowWarning, match=rf"n = {problem.n_samples} samples takes minutes .* give max_time"):
+        found = crosscheck(problem, solvers=["CLARABEL"])
+    native_row, *others = found.rows
+    assert native_row.solution.status is Status.OPTIMAL
+    assert others
+    assert all("conic solvers take about" in row.note and row.solution is None for row in others)
+    assert not found.passed
+    with pytest.raises(SolverFailure, match="GB are free: give fewer samples"):
+        reference.solve(problem)
+
+
 def test_progress_is_told_before_each_row(problem):
     seen = []
     crosscheck(problem, formulations=["dual"], solvers=["CLARABEL"], progress=lambda *step: seen.append(step))

@@ -13,19 +13,95 @@ import re
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 import pytest
 from makers import make_problem
 
 import mklref
+from mklref import kernels
 from mklref._run import Best, Recorder
 from mklref._validate import checked_count, checked_number, checked_positive
-from mklref.exceptions import Interrupted, InvalidParameter, InvalidType
+from mklref.estimators import table_pipeline
+from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, MKLError
 from mklref.regularizers import BlockNorm, HalfPower, Tikhonov, WeightedLp
 from mklref.signed import SignedProblem
 from mklref.solution import Status
 
 PROBLEM = make_problem(n=12, M=3)
 KINDS = ["2", True, 1j, [1.0], np.ones(1), b"2"]
+
+NONSENSE = [
+    np.array([]),
+    np.array(2.5),
+    np.full((2, 2), np.nan),
+    object(),
+    1j,
+    10**400,
+    b"x",
+    [[1], [2, 3]],
+    {"a": None},
+]
+X = np.random.default_rng(1).normal(size=(12, 2))
+K = np.array(PROBLEM.kernels.dense())
+FRAME = pd.DataFrame(X, columns=["a", "b"])
+FAMILY = kernels.gaussian([1.0, 2.0])
+
+OPTIONS = {
+    "polish": lambda value: mklref.solve(PROBLEM, tol=1e-2, polish=value),
+    "progress": lambda value: mklref.solve(PROBLEM, tol=1e-2, progress=value),
+    "progress of an algorithm": lambda value: mklref.algorithms.simplemkl(PROBLEM, tol=1e-2, progress=value),
+    "centered": lambda value: kernels.alignment(K, centered=value),
+    "keep": lambda value: kernels.cholesky(FAMILY, X, keep=value),
+    "keep of factors": lambda value: kernels.factors({"a": X}, keep=value),
+    "keep of groups": lambda value: kernels.column_groups(X, [[0], [1]], keep=value),
+    "dtype": lambda value: kernels.column_groups(X, [[0], [1]], keep=True, dtype=value),
+    "normalize": lambda value: kernels.column_groups(X, [[0], [1]], normalize=value),
+    "groups": lambda value: kernels.column_groups(X, [[0], value]),
+    "single_variables": lambda value: kernels.simplemkl_recipe(X, single_variables=value),
+    "storage": lambda value: FAMILY.fit(X, storage=value),
+    "precision": lambda value: FAMILY.fit(X, storage="lazy", precision=value),
+    "degrees": lambda value: kernels.polynomial(value).fit(X),
+    "widths": lambda value: kernels.gaussian(value).fit(X),
+    "lengths": kernels.spectrum,
+    "levels": lambda value: kernels.wavelet(levels=value),
+    "kind": lambda value: kernels.wavelet(kind=value),
+    "mother": lambda value: kernels.wavelet(mother=value),
+    "columns": lambda value: kernels.on("g", value, FAMILY).fit(X),
+    "names": lambda value: kernels.DiskStack(K, names=value),
+    "names of factors": lambda value: kernels.FactorStack([X, X, X], names=value),
+    "matrices": lambda value: kernels.stack(kernels.ArrayStack(value)),
+    "factors": kernels.FactorStack,
+    "K_new": lambda value: kernels.center(K, value),
+    "K_new of one": lambda value: kernels.center(K[0], value),
+    "diagonal_new": lambda value: kernels.normalize(K, "spherical", K[:, :2], value),
+    "form": lambda value: mklref.ElasticNet(0.5, value),
+    "method": lambda value: mklref.algorithms.simplemkl(PROBLEM, stop=value),
+    "formulations": lambda value: mklref.crosscheck(PROBLEM, formulations=value),
+    "solvers": lambda value: mklref.crosscheck(PROBLEM, solvers=value),
+    "Cs": lambda value: mklref.MKLClassifierCV("linear", Cs=value).fit(X, PROBLEM.y),
+    "norm": lambda value: mklref.MKLClassifier("linear", norm=value).fit(X, PROBLEM.y),
+    "strategy": lambda value: mklref.MKLClassifier("linear", strategy=value).fit(X, PROBLEM.y),
+    "sample_weight": lambda value: mklref.MKLClassifier("linear").fit(X, PROBLEM.y, sample_weight=value),
+    "verbose": lambda value: mklref.MKLClassifier("linear", verbose=value).fit(X, PROBLEM.y),
+    "samples": lambda value: mklref.MKLClassifier("linear").fit(value, PROBLEM.y),
+    "samples as a module": lambda value: mklref.MKLClassifier("linear").fit(np, PROBLEM.y),
+    "fits": lambda value: mklref.model_selection.stability(mklref.MKLClassifier("linear"), X, PROBLEM.y, fits=value),
+    "missing": lambda value: table_pipeline(missing=value).fit(FRAME, PROBLEM.y),
+    "columns of a table": lambda value: table_pipeline(columns=value).fit(FRAME, PROBLEM.y),
+    "model": lambda value: table_pipeline(value),
+}
+
+
+@pytest.mark.parametrize("make", OPTIONS.values(), ids=OPTIONS)
+def test_nonsense_is_refused_by_an_error_of_this_package(make):
+    refused = 0
+    for value in NONSENSE:
+        try:
+            make(value)
+        except MKLError:
+            refused += 1
+    assert refused >= len(NONSENSE) - 2  # 2.5 is a width, 10**400 a width or a column that kernels are not on
+
 
 INTERVALS = {"Lp": r"p is .*\[1, inf\]", "Problem": r"C is .*\(0, inf\)"}
 """What the error names beside the value."""
@@ -85,7 +161,7 @@ def documented(function):
     return set(re.findall(r"\w+", " ".join(re.findall(r"^\S.*$", raises[1], re.MULTILINE)))) if raises else set()
 
 
-@pytest.mark.parametrize("module", ["", ".kernels", ".regularizers", ".testing", ".bounds", ".datasets"])
+@pytest.mark.parametrize("module", ["", ".kernels", ".losses", ".regularizers", ".testing", ".bounds", ".datasets"])
 def test_docstrings_name_every_error_of_an_argument_that_makes_no_sense(module):
     """Where a docstring lists errors: None, a text, no number, a negative one, nothing, for each argument in turn."""
     module = importlib.import_module(f"mklref{module}")

@@ -20,6 +20,7 @@ it adds more than tol, as at kernels of 1e6 and C = 1e3, no solver's point need 
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -28,12 +29,16 @@ from mklref._conic import FORMULATIONS, SOLVERS
 from mklref._crosscheck.result import CrossCheck
 from mklref._crosscheck.row import NATIVE, Row
 from mklref._crosscheck.rows import Job, rounding, rows
-from mklref._validate import check_time, checked_count, checked_number
-from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
+from mklref._validate import check_time, checked_count, checked_number, checked_words
+from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable, SlowWarning
 from mklref.problem import Problem, require_problem
 
 Progress = Callable[[int, int, str], None]
 """Called before each row with the number of rows done, of rows in all, and the label of the next one."""
+
+
+_PATIENT = 1000
+"""Samples on which a row may take minutes: about 2 s at n = 400 and M = 2, and n^3."""
 
 
 def crosscheck(
@@ -76,7 +81,7 @@ def crosscheck(
     Returns
     -------
     CrossCheck
-        A solver that fails is a row with its reason.
+        A solver that fails is a row with its reason, as is one for which there is not enough memory.
 
     Raises
     ------
@@ -86,12 +91,24 @@ def crosscheck(
         `problem` is none; `formulations` or `solvers` is a single string; a tolerance is no number.
     NotApplicable
         A requested formulation does not cover the problem; the message says why.
+
+    Warns
+    -----
+    SlowWarning
+        More than 1,000 samples without `max_time`.
     """
     checked_count("processes", processes, 1, "as many rows are solved at a time.")
     if progress is not None and not callable(progress):
         raise InvalidType(f"progress is {progress!r}; give a function of done, total and label, or None.")
     check_time(max_time)
     job = chosen_job(problem, formulations, solvers, tol, reference_tol, value_tol)
+    if max_time is None and problem.n_samples > _PATIENT:
+        warnings.warn(
+            f"each row of a conic solver on n = {problem.n_samples} samples takes minutes to hours, growing as n^3; "
+            "give max_time, or fewer samples.",
+            SlowWarning,
+            stacklevel=2,
+        )
     labels = [NATIVE if form == NATIVE else f"{form}/{solver}" for form, solver in job.labels]
     found: list[Row] = []
     answers = rows([job], min(processes, len(labels)), max_time)
@@ -144,7 +161,7 @@ def _sequence(argument: str, names: Sequence[str]) -> Sequence[str]:
     if isinstance(names, str) or not isinstance(names, Iterable):
         kind = type(names).__name__
         raise InvalidType(f"{argument} is {names!r} ({kind}); give a sequence of names, such as [{str(names)!r}].")
-    names = list(names)
+    names = list(checked_words(argument, names))
     if not names:
         raise InvalidParameter(f"{argument} is empty; name at least one, or leave it out for all.")
     return names

@@ -22,6 +22,7 @@ from mklref._conic.scaling import Factors, factorize
 from mklref._crosscheck.row import NATIVE, Row
 from mklref.certificate.allowance import entries_error
 from mklref.exceptions import FalseClaim, MKLError, MKLWarning
+from mklref.solution import Solution
 
 
 class Job(NamedTuple):
@@ -57,11 +58,9 @@ def rows(jobs: Sequence[Job], processes: int = 1, max_time: float | None = None)
     """
     if processes == 1 and max_time is None:
         for job in jobs:
-            factors = None
+            known: dict[int, Factors] = {}
             for formulation, solver in job.labels:
-                if formulation != NATIVE and factors is None:
-                    factors = factorize(job.problem.kernels)
-                yield _row(job, formulation, solver, factors)
+                yield _row(job, formulation, solver, known)
         return
     wanted = [_Wanted(number, *label) for number, job in enumerate(jobs) for label in job.labels]
     with ExitStack() as pools:
@@ -71,9 +70,7 @@ def rows(jobs: Sequence[Job], processes: int = 1, max_time: float | None = None)
             yield _row(jobs[one.job], *one[1:], max_time=max_time) if native_row else workers.row(one)
 
 
-def _row(
-    job: Job, formulation: str, solver: str, factors: Factors | None = None, *, max_time: float | None = None
-) -> Row:
+def _row(job: Job, formulation: str, solver: str, known: Any = None, *, max_time: float | None = None) -> Row:
     """One answer; what a solver warns of or fails with goes into the note."""
     solution, claim, notes, problem = None, "", [], job.problem
     started = time.perf_counter()
@@ -83,7 +80,7 @@ def _row(
             if formulation == NATIVE:
                 solution = native.solve(problem, tol=job.tol, max_time=max_time)
             else:
-                solution = reference.compile(problem, formulation, factors=factors).solve(solver=solver)
+                solution = _conic_solution(problem, formulation, solver, known)
         except MKLError as failure:
             claim = failure.claim if isinstance(failure, FalseClaim) else ""
             notes.append(str(failure))
@@ -106,6 +103,14 @@ def rounding(problem: Any, solution: Any) -> float:
     """
     rows, weights = problem.split(solution.dual_coef), np.abs(solution.weights)
     return sum(entries_error(m.problem, row, weights) for m, row in zip(problem.machines, rows, strict=True))
+
+
+def _conic_solution(problem: Any, formulation: str, solver: str, known: dict[int, Factors]) -> Solution:
+    key = id(problem.kernels)
+    if key not in known:
+        known[key] = factorize(problem.kernels)
+    solution: Solution = reference.compile(problem, formulation, factors=known[key]).solve(solver=solver)
+    return solution
 
 
 _shared: tuple[Sequence[Job], dict[int, Factors]] = ((), {})
@@ -185,11 +190,8 @@ def _end_with_the_parent() -> None:
 
 def _conic_row(number: int, formulation: str, solver: str) -> Row:
     """In a worker: a row of the job of that number."""
-    jobs, factors = _shared
-    kernels = jobs[number].problem.kernels
-    if id(kernels) not in factors:
-        factors[id(kernels)] = factorize(kernels)
-    return _row(jobs[number], formulation, solver, factors[id(kernels)])
+    jobs, known = _shared
+    return _row(jobs[number], formulation, solver, known)
 
 
 class _Workers:

@@ -84,7 +84,7 @@ class Run:
     ) -> None:
         self.regularizer = regularizer_of(problem)
         self.problems = [part.problem for part in problem.machines]
-        check_options(problem, tol, max_iter, max_time, callback)
+        check_options(problem, tol, max_iter, max_time, callback, progress)
         self.solver, self.problem = solver, problem
         self.tol = tol
         self.precision = max((_EXACT * tol) ** 2, _ROUNDING)

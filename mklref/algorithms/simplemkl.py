@@ -7,10 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_choice
 from mklref.algorithms.algorithm import algorithm
 from mklref.algorithms.base import Run
 from mklref.algorithms.point import Point, on_the_simplex
-from mklref.exceptions import InvalidParameter
 from mklref.solution import Status
 
 STOPS = ("gap", "kkt", "weights")
@@ -89,9 +89,7 @@ def simplemkl(run: Run, *, stop: str = "gap") -> Iterator[Point]:
 
 def stops_at(run: Run, stop: str) -> None:
     """Let the run stop by its gap, or leave it to the algorithm to compare another criterion with tol."""
-    if stop not in STOPS:
-        raise InvalidParameter(f"stop = {stop!r} is unknown; known names: {', '.join(STOPS)}.")
-    run.stops_by_gap = stop == "gap"
+    run.stops_by_gap = checked_choice("stop", stop, STOPS) == "gap"
 
 
 def measured(point: Point, gradient: Array, before: Point | None) -> dict[str, float]:

@@ -8,6 +8,9 @@ for libraries that multiply by reciprocals of pivots, and 2^-1022 for each of at
 With the factor at hand its residual is a sharper proof, at twice the cost: K + s I = R'R + c I + E is semidefinite if
 ||E||_F <= c, and R'R, summed in pieces of 128, is known up to gamma_k ||R||_F^2 with k about 128 + n/128.
 
+One matrix is in memory at a time, a copy of a stored one: R' replaces its lower triangle while it is looked at, and
+the upper one has all of K but its diagonal.
+
 Kernels that are evaluated when they are read, and semidefinite by a theorem, need no proof: the claim is about their
 exact values, and what they are read with is enclosed (`products.evaluated`).
 
@@ -17,6 +20,8 @@ A failure proves nothing. What does disprove is a vector: v'K v < 0 in exact ari
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -26,13 +31,21 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import as_float_array, require_finite
 from mklref.certificate.exact import dot, exact_product, round_up, total
-from mklref.certificate.products import matrices
 from mklref.certificate.rounding import TINY, above, below, gamma, inflate
 from mklref.exceptions import InvalidKernel, InvalidParameter
 from mklref.kernels.stack import KernelStack
-from mklref.kernels.validation import INDEFINITE_REMEDY, psd_tolerance
+from mklref.kernels.validation import (
+    INDEFINITE_REMEDY,
+    factor_in_place,
+    mirrored,
+    psd_tolerance,
+    smallest_eigenvalue,
+    smallest_ritz,
+)
 
-_PIECE = 128
+_PIECE, _TILE = 128, 256
+_EXAMINED, _PRODUCTS = 500, 60
+"""Order from which a smallest eigenvalue is a Ritz value of so many products: a proof needs a guess, and no more."""
 _ROUNDING_SHIFT = 1.1
 """Times the reduction: what a semidefinite matrix needs, whose computed eigenvalues are a little below 0."""
 _GROWTH = 1.5
@@ -51,40 +64,50 @@ def fingerprint(stack: KernelStack) -> str:
     """
     if stack.recipe is not None:
         return hashlib.sha256(stack.recipe).hexdigest()
-    rows = []
     factors = np.random.default_rng(0).integers(0, 2**63, size=stack.shape[1], dtype=np.uint64) * np.uint64(2)
     factors += np.uint64(1)
-    for matrix in matrices(stack):
-        words: Any = matrix.view(np.uint64 if matrix.dtype == np.float64 else np.uint32)
-        rows.append(np.einsum("ij,j->i", words, factors).tobytes())
+    words: Any = np.uint64 if stack.dtype == np.float64 else np.uint32
+    rows = [np.einsum("ij,j->i", stack.matrix(m).view(words), factors).tobytes() for m in range(len(stack))]
     return hashlib.sha256(b"".join(rows)).hexdigest()
 
 
 def proven_semidefinite(K: Array, shift: float = 0.0) -> bool:
-    """Whether K + shift I is proven positive semidefinite (definite if shift = 0, or K = 0); False is no statement."""
+    """Whether K + shift I is proven positive semidefinite (definite if shift = 0, or K = 0); False is no statement.
+
+    K is written to, and then what it was.
+    """
     if not np.array_equal(K, K.T):
         return False
     if not K.any():
         return True
-    return _factor(_lowered(K, shift, reduction(K, shift))) is not None
+    with _factorised(K, _lowered(K, shift, reduction(K, shift))) as found:
+        return found
 
 
 def proven_by_residual(K: Array, shift: float) -> bool:
     """The same by the residual of the factorisation, for shifts down to about `residual_reduction`."""
     n = len(K)
-    c = residual_reduction(K, shift)
-    lowered = _lowered(K, shift, c)
-    L = _factor(lowered) if np.array_equal(K, K.T) else None
-    if L is None:
+    if not np.array_equal(K, K.T):
         return False
-    product = np.zeros_like(K)
-    for start in range(0, n, _PIECE):
-        piece = L[start:, start : start + _PIECE]
-        product[start:, start:] += piece @ piece.T
-    residual = above(np.abs(lowered - product))
-    unknown = above(gamma(_roundings(n)) * inflate(np.sum(L * L), n * n))
-    square = inflate(np.sum(residual * residual), n * n)
-    return bool(above(above(np.sqrt(square)) + above(unknown + 4 * n * n * TINY)) <= c)
+    c = residual_reduction(K, shift)
+    diagonal = _lowered(K, shift, c)
+    with _factorised(K, diagonal) as found:
+        if not found:
+            return False
+        squares = sizes = 0.0
+        for first in range(0, n, _TILE):
+            last = min(first + _TILE, n)
+            L = np.tril(K[first:last, :last], first)
+            product = np.zeros_like(L)
+            for start in range(0, last, _PIECE):
+                piece = slice(start, start + _PIECE)
+                product[:, start:] += L[:, piece] @ np.tril(K[start:last, piece]).T
+            lowered = np.tril(K[:last, first:last].T, first - 1)
+            np.fill_diagonal(lowered[:, first:], diagonal[first:last])
+            residual = above(np.abs(lowered - np.tril(product, first)))
+            squares, sizes = squares + 2.0 * np.sum(residual * residual), sizes + np.sum(L * L)
+    unknown = above(gamma(_roundings(n)) * inflate(sizes, n * n))
+    return bool(above(above(np.sqrt(inflate(squares, n * n))) + above(unknown + 4 * n * n * TINY)) <= c)
 
 
 def reduction(K: Array, shift: float) -> float:
@@ -109,19 +132,19 @@ def _trace(K: Array, shift: float) -> Fraction:
 
 
 def _lowered(K: Array, shift: float, c: float) -> Array:
-    """K + (shift - c) I, or a little less."""
-    lowered = K.copy()
-    lowered.flat[:: len(K) + 1] = below(below(np.diagonal(K) + shift) - c)
-    return lowered
+    """The diagonal of K + (shift - c) I, or a little less."""
+    return np.asarray(below(below(np.diagonal(K) + shift) - c))
 
 
-def _factor(matrix: Array) -> Array | None:
-    """The lower Cholesky factor, if the factorisation completes with finite numbers."""
+@contextmanager
+def _factorised(K: Array, diagonal: Array) -> Iterator[bool]:
+    """Within, K has in its lower triangle the Cholesky factor of K with this diagonal; says whether it is finite."""
+    own = K.diagonal().copy()
     try:
-        factor: Array = np.linalg.cholesky(matrix).astype(np.float64, copy=False)
-    except np.linalg.LinAlgError:
-        return None
-    return factor if np.all(np.isfinite(factor)) else None
+        np.fill_diagonal(K, diagonal)
+        yield factor_in_place(K) and bool(np.all(np.isfinite(K)))
+    finally:
+        np.fill_diagonal(mirrored(K), own)
 
 
 def proven_shifts(stack: KernelStack, delta: Any = None, data: str | None = None) -> tuple[Array, Array]:
@@ -150,40 +173,50 @@ def proven_shifts(stack: KernelStack, delta: Any = None, data: str | None = None
     known, proven = _PROVEN.get(stack, ("", np.empty(0)))
     if delta is None:
         if known != data:
-            found = [_smallest_shift(K, f"kernels[{m}]", psd_tolerance(K)) for m, K in enumerate(matrices(stack))]
-            proven = np.array(found)
+            proven = _smallest_shifts(stack, [None] * len(stack))
             _PROVEN[stack] = data, proven
         return proven, proven
     allowed = _checked_delta(delta, len(stack))
     if known == data and np.all(proven <= allowed):
         return allowed, proven
-    pairs = enumerate(zip(matrices(stack), allowed, strict=True))
-    return allowed, np.array([_smallest_shift(K, f"kernels[{m}]", float(bound)) for m, (K, bound) in pairs])
+    return allowed, _smallest_shifts(stack, allowed.tolist())
 
 
-def _smallest_shift(matrix: Any, label: str, allowed: float) -> float:
+def _smallest_shifts(stack: KernelStack, allowed: list[Any]) -> Array:
+    """Of each kernel, at most what is allowed; None is what rounding explains."""
+    shifts, K = [], np.empty(stack.shape[1:])
+    for m, bound in enumerate(allowed):
+        stack.matrix(m, K)
+        most = psd_tolerance(K, stack.dtype) if bound is None else bound
+        shifts.append(_smallest_shift(K, f"kernels[{m}]", most))
+    return np.array(shifts)
+
+
+def _smallest_shift(K: Array, label: str, allowed: float) -> float:
     """0, or what rounding needs, or a little more than minus the smallest eigenvalue."""
-    K = matrix.astype(np.float64, copy=False)
     if proven_semidefinite(K):
         return 0.0
     shift = _ROUNDING_SHIFT * residual_reduction(K, 0.0)
     if shift <= allowed and proven_by_residual(K, shift):
         return shift
-    values, vectors = np.linalg.eigh(K)
-    shift = max(-1.01 * float(values[0]), 0.0) + _GROWTH * reduction(K, 0.0)
+    n = len(K)
+    smallest = smallest_eigenvalue(K) if n <= _EXAMINED else smallest_ritz(K.__matmul__, n, _PRODUCTS)
+    shift = max(-1.01 * smallest, 0.0) + _GROWTH * reduction(K, 0.0)
     while shift < allowed:
         if proven_semidefinite(K, shift):
             return shift
         shift *= _GROWTH
     if allowed and proven_semidefinite(K, allowed):
         return allowed
-    raise InvalidKernel(_refusal(K, label, allowed, float(values[0]), vectors[:, 0]))
+    raise InvalidKernel(_refusal(K, label, allowed))
 
 
-def _refusal(K: Array, label: str, allowed: float, smallest: float, v: Array) -> str:
+def _refusal(K: Array, label: str, allowed: float) -> str:
     """What is known about a matrix that could not be proven semidefinite."""
     if not np.array_equal(K, K.T):
         return f"{label} is not exactly symmetric, so nothing can be proven about it; pass (K + K.T) / 2."
+    values, vectors = np.linalg.eigh(K)
+    v = vectors[:, 0]
     square, size = exact_product(K, v)[1], dot(v, v)
     if square + Fraction(allowed) * size < 0:
         return (
@@ -192,7 +225,7 @@ def _refusal(K: Array, label: str, allowed: float, smallest: float, v: Array) ->
             f"{INDEFINITE_REMEDY}"
         )
     return (
-        f"{label} + {allowed:.3g} I is not proven positive semidefinite (smallest eigenvalue about {smallest:.3g}; a "
+        f"{label} + {allowed:.3g} I is not proven positive semidefinite (smallest eigenvalue about {values[0]:.3g}; a "
         f"proof in float64 needs about {reduction(K, 0.0):.1g} more). Give a larger delta, or leave it out: the claim "
         "then holds for every family of semidefinite matrices within the smallest delta that can be proven."
     )

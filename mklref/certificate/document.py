@@ -20,7 +20,6 @@ from mklref._files import replacing, write_text
 from mklref._typing import Array
 from mklref.certificate.bounds import relative
 from mklref.certificate.definite import fingerprint
-from mklref.certificate.products import matrices
 from mklref.certificate.verdict import Bounds
 from mklref.exceptions import InvalidInput
 from mklref.kernels.stack import KernelStack
@@ -154,7 +153,7 @@ def _named(kernels: KernelStack) -> dict[str, str]:
     """The hash of the matrices, or of what they follow from, which `mklref.verify` has no use for."""
     if kernels.recipe is not None:
         return {"recipe": hashlib.sha256(kernels.recipe).hexdigest()}
-    return {"sha256": _sha256(matrices(kernels))}
+    return {"sha256": _sha256(map(kernels.matrix, range(len(kernels))))}
 
 
 def _hex(x: Any) -> Any:

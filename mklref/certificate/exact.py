@@ -17,6 +17,7 @@ import math
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from math import factorial
+from operator import mul
 
 import numpy as np
 
@@ -73,11 +74,12 @@ def dot(x: Array, y: Array) -> Fraction:
 
 def exact_product(matrix: Array, v: Array) -> tuple[list[Fraction], Fraction]:
     """The exact K v and v'K v: the audit, in Python integers."""
-    flat, e = integers(matrix.ravel())
     k, f = integers(v)
-    column = np.array(k, dtype=object)
-    image = np.array(flat, dtype=object).reshape(matrix.shape).dot(column)
-    return [dyadic(int(value), e + f) for value in image], dyadic(int(column.dot(image)), e + 2 * f)
+    image = []
+    for row in matrix:
+        whole, e = integers(row)
+        image.append(dyadic(sum(map(mul, whole, k)), e + f))
+    return image, sum(map(mul, map(Fraction, v.tolist()), image), Fraction(0))
 
 
 def round_up(x: Fraction) -> float:

@@ -20,22 +20,20 @@ two with at most b bits, where n 2^{2b} <= 2^53.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from mklref._typing import Array, FloatArray
+from mklref._typing import Array
 from mklref.certificate.exact import Unbounded, dot, exact_product, round_down, round_up
 from mklref.certificate.rounding import TINY, Interval, above, below, gamma, inflate
 from mklref.kernels.stack import KernelStack
 
 _ROWS = 16
 _SLICES = 3
-
-
-def matrices(stack: KernelStack) -> Iterator[FloatArray]:
-    """The matrices one by one, in the dtype in which they are stored."""
-    return (stack.matrix(m) for m in range(len(stack)))
+_SLICED = 256
+"""Rows that are cut at a time."""
 
 
 def fast(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:
@@ -94,24 +92,25 @@ def sliced(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:
     """
     n = len(v)
     bits = (53 - math.ceil(math.log2(n))) // 2
-    K, unit_K = _to_unit(matrix)
-    w, unit_v = _to_unit(v)
-    K_slices, K_rest = _slices(K, bits)
+    unit_K, unit_v = _unit(matrix), _unit(v)
+    w = np.ldexp(v, -unit_v)
     v_slices, v_rest = _slices(w, bits)
-    columns = np.stack(v_slices, axis=1)
-    parts = np.hstack([piece @ columns for piece in K_slices])
-    rest = above(above((K_rest + TINY) * inflate(np.abs(w).sum(), n)) + above(2.0 * n * (v_rest + TINY)))
-    rounded = np.array([math.fsum(row) for row in parts.tolist()])
+    columns, size = np.stack(v_slices, axis=1), inflate(np.abs(w).sum(), n)
+    rounded, rest = np.empty(n), np.empty(n)
+    for some in (slice(first, first + _SLICED) for first in range(0, n, _SLICED)):
+        K_slices, K_rest = _slices(np.ldexp(matrix[some], -unit_K), bits)
+        parts = np.hstack([piece @ columns for piece in K_slices])
+        rounded[some] = [math.fsum(row) for row in parts.tolist()]
+        rest[some] = above(above((K_rest + TINY) * size) + above(2.0 * n * (v_rest + TINY)))
     image = Interval(below(rounded), above(rounded)).widen(rest)
     image = Interval(below(np.ldexp(image.lower, unit_K + unit_v)), above(np.ldexp(image.upper, unit_K + unit_v)))
     low, high = np.where(v > 0.0, image.lower, image.upper), np.where(v > 0.0, image.upper, image.lower)
     return image, Interval(np.array(round_down(dot(v, low))), np.array(round_up(dot(v, high))))
 
 
-def _to_unit(x: Array) -> tuple[Array, int]:
-    """x 2^-e with entries of at most 1, and e."""
-    exponent = math.frexp(float(np.abs(x).max()))[1]
-    return np.ldexp(x, -exponent), exponent
+def _unit(x: Array) -> int:
+    """e, such that x 2^-e has entries of at most 1."""
+    return math.frexp(max(float(x.max()), -float(x.min())))[1]
 
 
 def _slices(x: Array, bits: int) -> tuple[list[Array], float]:
@@ -151,6 +150,12 @@ def evaluated(stack: KernelStack, v: Array, errors: Array) -> tuple[Interval, In
     return Interval.point(images).widen(radii), Interval(*ends)
 
 
+def _matrix(stack: KernelStack, m: int) -> Array:
+    """One matrix in float64, as it lies in memory if it does."""
+    out: Any = None if stack.dtype == np.float64 else np.empty(stack.shape[1:])
+    return np.asarray(stack.matrix(m, out), dtype=np.float64)
+
+
 def products(stack: KernelStack, v: Array, shifts: Array, backend: str) -> tuple[Interval, Interval]:
     """All K_m v (M, n) and v'K_m v (M,), given proofs that K_m + shifts_m I is positive semidefinite.
 
@@ -163,10 +168,7 @@ def products(stack: KernelStack, v: Array, shifts: Array, backend: str) -> tuple
         if stack.entry_errors is not None:
             images, squares = evaluated(stack, v, stack.entry_errors)
         else:
-            found = [
-                BACKENDS[backend](matrix.astype(np.float64, copy=False), v, float(shift))
-                for matrix, shift in zip(matrices(stack), shifts, strict=True)
-            ]
+            found = [BACKENDS[backend](_matrix(stack, m), v, shift) for m, shift in enumerate(shifts.tolist())]
             images, squares = (
                 Interval(np.stack([part.lower for part in parts]), np.stack([part.upper for part in parts]))
                 for parts in zip(*found, strict=True)

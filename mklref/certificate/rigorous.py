@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_number, shown
+from mklref._validate import checked_choice, checked_number
 from mklref.certificate import loss_terms, penalty_terms
 from mklref.certificate.bounds import dual_objective, unit_of
 from mklref.certificate.definite import fingerprint, proven_shifts
@@ -51,7 +51,7 @@ from mklref.certificate.loss_terms import Scores, dual_term, exact_box, primal_l
 from mklref.certificate.penalty_terms import conjugate, penalty
 from mklref.certificate.products import BACKENDS, products
 from mklref.certificate.rounding import Interval, above, weighted_sum
-from mklref.exceptions import InvalidKernel, InvalidParameter, NotApplicable
+from mklref.exceptions import InvalidKernel, NotApplicable
 from mklref.kernels.stack import KernelStack
 from mklref.kernels.validation import INDEFINITE_REMEDY
 
@@ -93,9 +93,8 @@ def certify_rigorously(
     """What `mklref.certify(..., rigorous=True)` does; parameters and errors are documented there."""
     loss_terms.require_supported(problem.loss)
     penalty_terms.require_supported(problem.regularizer)
-    if backend is not None and not (isinstance(backend, str) and backend in BACKENDS):
-        known = ", ".join(map(repr, BACKENDS))
-        raise InvalidParameter(f"backend = {shown(backend)} is unknown; give {known}, or None.")
+    if backend is not None:
+        checked_choice("backend", backend, BACKENDS)
     checked_number("tol", tol, "[0, inf)", lambda x: 0.0 <= x < math.inf, "the relative gap that is wanted.")
     errors = problem.kernels.entry_errors
     evaluated = errors is not None

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_integer, checked_number, checked_rng
+from mklref._validate import checked_flag, checked_integer, checked_number, checked_rng
 from mklref.datasets.record import Cells, Generated
 from mklref.datasets.signals import LENGTH, signal
 from mklref.exceptions import InvalidParameter
@@ -109,7 +109,7 @@ def noisy_signal(
     """
     _check(rng, n=(n, 2))
     snr = checked_number("snr", snr, "[1e-100, inf]", lambda ratio: ratio >= 1e-100, "inf means no noise.")
-    x = np.arange(1, n + 1) / n if regular else np.sort(rng.uniform(size=n))
+    x = np.arange(1, n + 1) / n if checked_flag("regular", regular) else np.sort(rng.uniform(size=n))
     f = signal(name, x)
     y = f + rng.normal(scale=f.std() / snr, size=n)
     return Generated(name, x[:, None], y, ("x",), SOURCE)

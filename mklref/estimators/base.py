@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import sys
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -18,6 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from mklref._typing import Array
+from mklref._validate import checked_choice, checked_number, checked_verbosity
 from mklref.certificate import Bounds
 from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
@@ -51,7 +53,7 @@ from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, Inval
 from mklref.kernels import Kernel, KernelStack
 from mklref.kernels.fitted import as_texts
 from mklref.kernels.functions import grouped
-from mklref.kernels.storage import checked_storage
+from mklref.kernels.storage import STORAGES
 from mklref.kernels.transforms import Normalizer
 from mklref.multiclass import MulticlassProblem
 from mklref.native import solve
@@ -115,7 +117,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
                 )
             return Groups(list(self.kernel_groups_.values()), 0.5, 0.5)
         if not isinstance(norm, bool) and isinstance(norm, numbers.Real):
-            return Lp(float(norm))
+            return Lp(self.norm)
         if isinstance(norm, str) and norm not in NAMED:
             raise InvalidParameter(
                 f"norm = {norm!r} is unknown; give p as a number in [1, inf], one of the names "
@@ -183,11 +185,16 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         weight = None
         if sample_weight is not None:
             require_unmasked(sample_weight=sample_weight)
+            if isinstance(sample_weight, numbers.Number):
+                inside, one = lambda x: 0.0 <= x < np.inf, "one number is the weight of every sample."
+                sample_weight = checked_number("sample_weight", sample_weight, "[0, inf)", inside, one)
             with own_errors():
                 weight = _check_sample_weight(sample_weight, np.empty((n, 0)), dtype=np.float64)
             if weight.min() < 0.0:
                 i = int(weight.argmin())
                 raise InvalidParameter(f"sample_weight[{i}] = {weight[i]:g} is negative; give 0 to leave a sample out.")
+            if weight.max() > sys.float_info.max / n:
+                raise InvalidParameter(f"sample_weight is up to {weight.max():g}, too large for sums; divide by that.")
             if np.count_nonzero(weight) < 2:
                 raise InvalidParameter(
                     f"{np.count_nonzero(weight)} of {n} sample weights are positive; at least two have to be."
@@ -220,7 +227,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
 
         Factors are normalised in any case.
         """
-        wanted, storage = self._normalizer(kept.weight), checked_storage(self.storage)
+        wanted, storage = self._normalizer(kept.weight), checked_choice("storage", self.storage, STORAGES)
         checked_approximation(self.approximation)
         if self.approximation is not None and (self._is_precomputed() or is_sparse(X)):
             raise InvalidParameter("approximation takes dense samples and kernels that are no matrices; give None.")
@@ -303,7 +310,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
     def _solutions(self, parts: list[Part]) -> tuple[list[Any], Interrupted | None]:
         """The solution of each problem, None for what Ctrl-C has left out, and the interruption."""
         one = partial(solve, tol=self.tol, max_iter=self.max_iter, callback=poll)
-        tasks, shown = [(part.problem,) for part in parts], bool(self.verbose)
+        tasks, shown = [(part.problem,) for part in parts], checked_verbosity(self.verbose)
         if len(parts) == 1:
             try:
                 return [one(*tasks[0], progress=shown)], None

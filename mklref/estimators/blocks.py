@@ -24,6 +24,7 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._untrusted import require_room
+from mklref._validate import checked_flag
 from mklref.exceptions import InvalidInput, MissingExtra, UnsafeFile
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.evaluation import Block, Samples
@@ -100,7 +101,7 @@ def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:
     """
     if isinstance(data, str | PathLike):
         data = _annotated_file(Path(data))
-    if hasattr(data, "mod"):
+    if isinstance(getattr(data, "mod", None), Mapping):
         frames = {name: _frame(one, name) for name, one in data.mod.items()}
         shared = [name for name in data.obs_names if all(name in frame.index for frame in frames.values())]
         if not shared:
@@ -109,7 +110,7 @@ def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:
     if not hasattr(data, "to_df"):
         raise InvalidInput(f"{type(data).__name__} is neither an AnnData nor a MuData.")
     blocks = {"X": _frame(data, "X")}
-    if obsm:
+    if checked_flag("obsm", obsm):
         blocks |= {name: block for name, block in data.obsm.items() if np.ndim(block) == 2}
     return blocks
 

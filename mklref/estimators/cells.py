@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_words
 from mklref.estimators.notations import DATES, FALSE, TRUE, dates, numbers, unit_of
 from mklref.exceptions import InvalidParameter
 
@@ -48,7 +49,7 @@ class Reading:
 
 def cells_of(column: Any, missing: Collection[str] = ()) -> Any:
     """A column of a data frame as texts, None where a cell is missing."""
-    absent = MISSING | {token.strip().casefold() for token in missing}
+    absent = MISSING | {token.strip().casefold() for token in checked_words("missing", missing)}
     raw = np.asarray(column.astype(object), dtype=object)
     known = np.asarray(column.notna())
     texts = [str(cell).strip() if there else "" for cell, there in zip(raw, known, strict=True)]
@@ -81,7 +82,7 @@ def read(cells: Any, given: str | None = None) -> Reading:
 
 
 def _as_given(known: Sequence[str], given: str) -> Reading:
-    kind, _, detail = given.partition(":")
+    kind, _, detail = str(given).partition(":")
     if kind not in KINDS:
         known = (*KINDS, "number:", "category:fold", "date:dmy")
         raise InvalidParameter(f"{given!r} is no kind of column; known are {', '.join(known)}.")

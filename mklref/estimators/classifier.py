@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mklref._classes import as_one_kind, require_known
 from mklref._typing import Array
+from mklref._validate import checked_choice
 from mklref.estimators.base import BaseMKL, Part
 from mklref.estimators.samples import own_errors
 from mklref.exceptions import InvalidParameter, InvalidTarget
@@ -150,10 +151,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
 
     def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Samples and classes as arrays."""
-        if self.multiclass not in WEIGHTS:
-            raise InvalidParameter(f"multiclass = {self.multiclass!r} is unknown; known are {', '.join(WEIGHTS)}.")
-        if self.strategy not in STRATEGIES:
-            raise InvalidParameter(f"strategy = {self.strategy!r} is unknown; known are {', '.join(STRATEGIES)}.")
+        checked_choice("multiclass", self.multiclass, WEIGHTS)
+        checked_choice("strategy", self.strategy, STRATEGIES)
         X, y = self._checked(X, as_one_kind(y) if isinstance(y, list | tuple) else y)
         y = _unboxed(y)
         require_known(y)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -270,8 +271,14 @@ def splits_of(cv: Any, y: Any, groups: Any, label: str, *, classifies: bool) -> 
     """
     every = np.arange(len(y))
     try:
-        splits = check_cv(cv, y, classifier=classifies).split(np.empty((len(y), 1)), y, groups)
-        found = [(every[train], every[test]) for train, test in splits]  # masks as well
+        with warnings.catch_warnings():
+            warnings.filterwarnings("error", "The groups parameter is ignored")
+            splits = check_cv(cv, y, classifier=classifies).split(np.empty((len(y), 1)), y, groups)
+            found = [(every[train], every[test]) for train, test in splits]  # masks as well
+    except UserWarning as ignored:
+        raise InvalidParameter(
+            f"{label} does not keep groups together: give a splitter that does, such as GroupKFold(5), or no groups."
+        ) from ignored
     except (ValueError, TypeError, IndexError) as refused:
         if "'groups'" in str(refused):
             raise InvalidParameter(f"{label} needs groups: give groups=groups beside X and y.") from refused

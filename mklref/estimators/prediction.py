@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mklref._progress import Steps
 from mklref._typing import Array
+from mklref._validate import checked_choice, checked_verbosity
 from mklref.estimators.factors import FactorFamily, row_blocks
 from mklref.exceptions import InvalidInput, InvalidParameter
 
@@ -29,7 +30,7 @@ class Predicting(BaseEstimator):  # type: ignore[misc]
         X = self._checked_new(X)
         found = np.empty((X.shape[0], len(self.dual_coef_)))
         found[:] = self.intercept_
-        for rows, _, term in self._terms(X, shown=bool(self.verbose)):
+        for rows, _, term in self._terms(X, shown=checked_verbosity(self.verbose)):
             with np.errstate(over="ignore", invalid="ignore"):
                 found[rows] += term
         return _within_float64(found)
@@ -80,9 +81,7 @@ class Predicting(BaseEstimator):  # type: ignore[misc]
             An unknown `by`, or groups of precomputed kernels.
         """
         check_is_fitted(self)
-        if by not in ("kernel", "group"):
-            raise InvalidParameter(f"by = {by!r} is unknown; known are kernel and group.")
-        if by == "group" and not hasattr(self, "kernel_groups_"):
+        if checked_choice("by", by, ("kernel", "group")) == "group" and not hasattr(self, "kernel_groups_"):
             raise InvalidParameter("by = 'group' takes the groups of the kernels, which precomputed ones do not tell.")
         X, active = self._checked_new(X), self._active
         found = np.zeros((X.shape[0], len(self.kernel_names_), len(self.dual_coef_)))

@@ -158,7 +158,7 @@ def own_errors() -> Iterator[None]:
         yield
     except MKLError:
         raise
-    except ValueError as invalid:
+    except (ValueError, OverflowError) as invalid:
         raise InvalidInput(str(invalid)) from invalid
     except TypeError as invalid:
         raise InvalidType(str(invalid)) from invalid
@@ -183,8 +183,8 @@ def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -
             return check_array(X, dtype=np.float64, estimator=model, input_name="X", accept_sparse=True)
         with np.errstate(invalid="ignore"):  # it sums entries, of which large ones of both signs have none
             return validate_data(model, X, *y, dtype=np.float64, **checks)
-    except (TypeError, ValueError) as invalid:
-        columns = [str(name) for name in X.columns if not _is_numeric(X[name])] if hasattr(X, "dtypes") else []
+    except (TypeError, ValueError, OverflowError) as invalid:
+        columns = [str(name) for name in X.columns if not _is_numeric(X[name])] if hasattr(X, "columns") else []
         if not columns and "could not convert string" not in str(invalid):
             with own_errors():
                 raise

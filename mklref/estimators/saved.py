@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from mklref._validate import checked_choice
 from mklref.certificate.verdict import saved
 from mklref.estimators.gram import PRECOMPUTED
-from mklref.kernels.transforms import checked_method
+from mklref.kernels.transforms import METHODS
 from mklref.multiclass import STRATEGIES
 from mklref.solution import require_names
 
@@ -69,7 +70,8 @@ def _statistics(parameters: dict[str, Any]) -> dict[str, bool]:
     found = {"means": False, "totals": False} if center else {}
     if method is None:
         return found
-    return found | ({"norms": True} if checked_method(method) == "spherical" else {"factors": True})
+    spherical = checked_choice("normalization", method, METHODS) == "spherical"
+    return found | ({"norms": True} if spherical else {"factors": True})
 
 
 def _n_samples(arrays: dict[str, Any], facts: dict[str, Any], d: int) -> int:

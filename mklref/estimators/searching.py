@@ -21,7 +21,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mklref._typing import Array
-from mklref._validate import check_limits
+from mklref._validate import as_float_array, check_limits, checked_choice, checked_integer, checked_verbosity, shown
 from mklref.certificate.verdict import saved
 from mklref.estimators.base import BaseMKL
 from mklref.estimators.choice import RULES, Choice, chosen
@@ -31,6 +31,9 @@ from mklref.estimators.samples import warn, warn_of_constant
 from mklref.estimators.workers import gathered, workers_of
 from mklref.exceptions import Interrupted, InterruptedWarning, InvalidParameter, UnsafeFile
 from mklref.solution import require_names
+
+_MOST = 10**6
+"""Values of C."""
 
 
 class Searching(BaseMKL):
@@ -59,12 +62,11 @@ class Searching(BaseMKL):
         groups : array (n,), optional
             What a splitter such as GroupKFold keeps together.
         """
-        if self.rule not in RULES:
-            raise InvalidParameter(f"rule = {self.rule!r} is unknown; known are {', '.join(RULES)}.")
+        checked_choice("rule", self.rule, RULES)
         if isinstance(self.scoring, list | tuple | set | dict):
             raise InvalidParameter(f"scoring = {self.scoring!r} holds several measures; give the one to choose by.")
         Cs, norms = _values_of_C(self.Cs), _norms(self.norms)
-        check_limits(self.tol, "a relative duality gap", self.max_iter, None)
+        check_limits(self.tol, "a relative duality gap", self.max_iter, None, False)
         given, names = self.get_params(deep=False), self._plain()._get_param_names()
         own = {"C": float(Cs[0]), "norm": norms[0], "verbose": False, "storage": "memory"}
         model = self._plain()(**({name: given[name] for name in names if name in given} | own))
@@ -81,7 +83,7 @@ class Searching(BaseMKL):
         raw = model._raw_kernels(X, kept)
         regularizers = [model.set_params(norm=norm)._regularizer() for norm in norms]
         grid = [(float(C), norm) for C in Cs for norm in norms]
-        matrices, shown = raw.dense(), bool(self.verbose)
+        matrices, shown = raw.dense(), checked_verbosity(self.verbose)
         tasks = [(model, matrices, y, weight, fold, regularizers, Cs, self.scoring) for fold in folds]
         found, _ = gathered(points_of_fold, tasks, n_jobs=self.n_jobs, label=type(self).__name__, shown=shown)
         del matrices, tasks  # of precomputed kernels it is a copy
@@ -208,15 +210,12 @@ def _warn_of_folds(constant: list[tuple[int, ...]], names: Sequence[str]) -> Non
 def _values_of_C(Cs: Any) -> Array:
     """Ascending values of C, or so many from 0.01 to 100 in equal ratios."""
     if isinstance(Cs, int | np.integer):
-        if isinstance(Cs, bool) or Cs < 1:
-            raise InvalidParameter(f"Cs = {Cs!r} must be a positive number of values, or the values.")
-        return np.geomspace(1e-2, 1e2, int(Cs)) if Cs > 1 else np.ones(1)
-    try:
-        values = np.unique(np.asarray(Cs, dtype=float))
-    except (TypeError, ValueError):
-        values = np.empty(0)
+        says = f"Cs = {shown(Cs)} must be a positive number of values, or the values."
+        count = checked_integer(Cs, 1, _MOST, says)
+        return np.geomspace(1e-2, 1e2, count) if count > 1 else np.ones(1)
+    values = np.unique(as_float_array(Cs, "Cs", InvalidParameter).astype(float))
     if not values.size or not (np.isfinite(values).all() and values[0] > 0.0):
-        raise InvalidParameter(f"Cs = {Cs!r} must hold values in (0, inf), or be their number.")
+        raise InvalidParameter(f"Cs = {shown(Cs)} must hold values in (0, inf), or be their number.")
     return values
 
 

@@ -24,6 +24,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mklref._typing import Array
+from mklref._validate import shown
 from mklref.estimators import cells as reading
 from mklref.estimators.cells import FOLDED, KINDS, MOST_LEVELS, SPELLED, Reading
 from mklref.estimators.classifier import MKLClassifier
@@ -161,7 +162,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         InvalidInput, InvalidParameter, InvalidType
             No data frame, columns of one name, columns that are not there, or nothing to learn from.
         """
-        given, names = {str(name): kind for name, kind in dict(self.columns or {}).items()}, _by_name(X)
+        if not isinstance(self.columns, Mapping | None):
+            raise InvalidType(f"columns is {type(self.columns).__name__}; give a dict such as {{'age': 'number'}}.")
+        given, names = {str(name): kind for name, kind in (self.columns or {}).items()}, _by_name(X)
         for unknown in (name for name in given if name not in names):
             raise InvalidParameter(
                 f"columns names {unknown!r}, which is not there; there are {', '.join(list(names)[:8])}."
@@ -276,6 +279,8 @@ def table_pipeline(
     sklearn.pipeline.Pipeline
         The steps "table" and "model". In a cross-validation the whole of it is fitted to the training rows.
     """
+    if model is not None and not hasattr(model, "fit"):
+        raise InvalidType(f"model is {shown(model)} ({type(model).__name__}); give an estimator, or None.")
     return Pipeline([("table", TableEncoder(columns, missing)), ("model", MKLClassifier() if model is None else model)])
 
 

@@ -14,13 +14,13 @@ import threading
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
+from joblib._utils import _ExceptionWithTraceback
 
 from mklref._progress import Steps
 from mklref._threads import at_most, blas_threads, threads
@@ -29,6 +29,15 @@ from mklref.exceptions import InvalidParameter, SolverFailure
 
 _Token = tuple[str, ...]
 """Of some tasks: the token of the task that has begun them, and one of their own."""
+
+_LOST = {
+    "BrokenProcessPool": "a process was killed, as systems do that are short of memory; give fewer, or threads, which "
+    "share it: no joblib.parallel_config.",
+    "KilledWorker": "a worker of the cluster died at a task again and again, as they do that are short of memory; give "
+    "workers more of it, or fewer threads each.",
+    "CancelledError": "the cluster, or the connection to its scheduler, was lost; connect again and repeat the call.",
+}
+"""What has happened to other processes, by the name of an exception of joblib or Dask, or of one it derives from."""
 
 _changed = threading.Condition()
 _at_work: Counter[_Token] = Counter()
@@ -82,15 +91,13 @@ def gathered(
                 progress.advance()
     except KeyboardInterrupt:
         interrupted = True
-    except BrokenProcessPool as killed:
-        raise SolverFailure(
-            f"n_jobs = {n_jobs}: a process was killed, as systems do that are short of memory; give fewer, or threads, "
-            "which share it: no joblib.parallel_config."
-        ) from killed
-    except RuntimeError as lacking:
-        if "can't start new thread" not in str(lacking):
+    except Exception as failure:
+        says = next((_LOST[kind.__name__] for kind in type(failure).__mro__ if kind.__name__ in _LOST), None)
+        if says is None and "can't start new thread" in str(failure):
+            says = f"no memory for {workers} threads; give n_jobs=1."
+        if says is None:
             raise
-        raise SolverFailure(f"n_jobs = {n_jobs}: no memory for {workers} threads; give n_jobs=1.") from lacking
+        raise SolverFailure(f"{label}, n_jobs = {n_jobs}: {says}") from failure
     finally:
         progress.close()
         found |= _handed_in.pop(token, {})
@@ -101,7 +108,10 @@ def gathered(
 def _one_by_one(workers: int) -> Any:
     """What works on so many tasks at a time and hands over each result as soon as it is there."""
     try:
-        return Parallel(n_jobs=workers, return_as="generator", prefer="threads")
+        parallel = Parallel(n_jobs=workers, return_as="generator", prefer="threads")
+        if hasattr(getattr(parallel, "_backend", None), "client"):
+            answering(parallel._backend)
+        return parallel
     except ValueError as lacking:
         if "return_as" not in str(lacking):
             raise
@@ -109,6 +119,27 @@ def _one_by_one(workers: int) -> Any:
             f"joblib.parallel_config: {lacking}, without which Ctrl-C would lose what is finished; give the backend "
             "'threading' or 'loky'."
         ) from lacking
+
+
+def answering(backend: Any) -> None:
+    """Let joblib's backend for Dask hand over the exception of a task whose worker died.
+
+    By itself it hands over results alone (joblib 1.6), and who waits for the task waits for ever.
+    """
+    submit = backend.submit
+    if "submit" in vars(backend):  # one backend serves several calls
+        return
+
+    def submitted(batch: Any, callback: Any) -> Any:
+        def told(done: Any) -> None:
+            if done.exception() is not None:
+                callback(_ExceptionWithTraceback(done.exception()))
+
+        job = submit(batch, callback)
+        job.add_done_callback(told)
+        return job
+
+    backend.submit = submitted
 
 
 def _worked(task: Callable[..., Any], own: tuple[Any, ...], k: int, token: _Token, share: int) -> Any:

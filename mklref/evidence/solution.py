@@ -13,7 +13,7 @@ from mklref._typing import Array
 from mklref._validate import checked_array, checked_flag
 from mklref.evidence.likelihood import MarginalLikelihood, Stationarity, judge
 from mklref.exceptions import InvalidInput
-from mklref.kernels.blocks import checked_blocks
+from mklref.kernels.validation import checked_blocks
 
 
 class EvidenceStatus(Enum):

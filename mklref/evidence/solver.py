@@ -12,13 +12,12 @@ import numpy as np
 from mklref._run import Recorder
 from mklref._threads import blas_threads
 from mklref._typing import Array
-from mklref._validate import check_callback, check_limits, checked_count, checked_flag, checked_rng
+from mklref._validate import check_callback, check_limits, checked_choice, checked_count, checked_rng
 from mklref.evidence.iterations import Reweighted, fixed_point, newton
 from mklref.evidence.likelihood import MarginalLikelihood
 from mklref.evidence.newton import no_higher, residuals
 from mklref.evidence.problem import EvidenceProblem, checked_problem
 from mklref.evidence.solution import EvidenceRecord, EvidenceSolution, EvidenceStatus, solution_at
-from mklref.exceptions import InvalidParameter
 from mklref.solution import Status
 
 METHODS = {
@@ -88,11 +87,9 @@ def solve(
         On Ctrl-C; a KeyboardInterrupt whose `solution` is the best point so far.
     """
     checked_problem(problem)
-    if not isinstance(method, str) or method not in METHODS:
-        raise InvalidParameter(f"method = {method!r} is unknown; known are {', '.join(map(repr, METHODS))}.")
+    checked_choice("method", method, METHODS)
     check_callback(callback, "EvidenceRecord")
-    check_limits(tol, "a residual of stationarity", max_iter, max_time)
-    checked_flag("progress", progress)
+    check_limits(tol, "a residual of stationarity", max_iter, max_time, progress)
     further = checked_count("restarts", restarts, 0, "starts beside the given one.")
     draw = np.random.default_rng(0) if rng is None else checked_rng(rng)
     default = problem.default_weights()

@@ -21,7 +21,15 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref._untrusted import lines_of
-from mklref._validate import as_float_array, checked_count, checked_number
+from mklref._validate import (
+    as_float_array,
+    checked_choice,
+    checked_count,
+    checked_flag,
+    checked_members,
+    checked_number,
+    shown,
+)
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, UnsafeFile
 from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.evaluation import Block, Samples
@@ -69,6 +77,7 @@ def factors(parts: Mapping[str, Any], X: Any = None, *, keep: bool = True, dtype
         raise InvalidType(
             f"parts is {type(parts).__name__}; give a dict such as {{'rbf': Nystroem(n_components=100)}}."
         )
+    checked_flag("keep", keep)
     sources: list[Any] = []
     for name, part in parts.items():
         if not hasattr(part, "transform") or isinstance(part, np.ndarray):
@@ -116,9 +125,12 @@ class TransformedStack(FactorStack):
 
 def _kept(stack: T, dtype: Any) -> T:
     """The same stack with its rows in memory, side by side."""
-    kind = stack.dtype if dtype is None else np.dtype(dtype)
+    try:
+        kind = stack.dtype if dtype is None else np.dtype(dtype)
+    except (TypeError, ValueError):
+        kind = np.dtype(object)
     if kind not in (np.float32, np.float64):
-        raise InvalidParameter(f"dtype = {dtype!r}; factors are float32 or float64.")
+        raise InvalidParameter(f"dtype = {shown(dtype)}; factors are float32 or float64.")
     if stack.sparse:
         return stack
     rows = np.empty((stack.shape[1], stack.rank), dtype=kind)
@@ -161,13 +173,15 @@ def column_groups(
         An empty group, columns that X does not have or has twice, a group that cannot be normalised because its
         columns are constant, or what `FactorStack` refuses.
     """
-    if normalize not in (None, "trace", "multiplicative"):
-        raise InvalidParameter(f"normalize = {normalize!r}; groups of columns take 'trace', 'multiplicative' or None.")
+    if normalize is not None:
+        checked_choice("normalize", normalize, ("trace", "multiplicative"))
+    checked_flag("keep", keep)
     if dtype is not None and not keep:
         raise InvalidParameter(f"dtype = {dtype!r} is of rows that are kept; give keep=True, or X in that dtype.")
-    if not isinstance(groups, Mapping | Sequence) or isinstance(groups, str):
-        raise InvalidType(f"groups is {type(groups).__name__}; give a dict of names and columns, or a list of columns.")
-    named = dict(groups) if isinstance(groups, Mapping) else {f"K{m}": group for m, group in enumerate(groups)}
+    says = "give a dict of names and columns, or a list of columns."
+    if not isinstance(groups, Mapping):
+        groups = {f"K{m}": group for m, group in enumerate(checked_members("groups", groups, says))}
+    named = {name: checked_members(f"group {name!r}", group, "give its columns.") for name, group in groups.items()}
     places = {name: j for j, name in enumerate(X.columns)} if hasattr(X, "columns") else {}
     there = Counter(X.columns) if len(places) < len(getattr(X, "columns", ())) else {}
     values = X.to_numpy() if hasattr(X, "to_numpy") else X
@@ -175,6 +189,8 @@ def column_groups(
     factor = _factors(whole) if normalize else None
     parts: list[Any] = []
     for name, group in named.items():
+        if not all(isinstance(one, str | int | np.integer) for one in group):
+            raise InvalidInput(f"group {name!r} = {shown(group)}; give the names or the numbers of its columns.")
         twice = next((one for one in group if there.get(one, 0) > 1), None)
         if twice is not None:
             raise InvalidInput(f"group {name!r}: X has {there[twice]} columns {twice!r}; rename or drop all but one.")
@@ -243,6 +259,7 @@ def gene_sets(path: str | os.PathLike[str], *, smallest: int = 1) -> dict[str, l
         Not such a file, or a name twice.
     """
     sets: dict[str, list[str]] = {}
+    checked_count("smallest", smallest, 0, "the fewest genes of a set that is kept.")
     try:
         with Path(path).open(encoding="utf-8-sig") as file:
             for number, line in enumerate(lines_of(file, path), start=1):
@@ -273,7 +290,10 @@ class CholeskyFactor:
         """Choose the pivots: at most `rank`, and fewer where the trace of what is missing falls below tol trace(K)."""
         samples = as_float_array(X, "X", InvalidInput).astype(np.float64, copy=False)
         left = np.array(self.kernel.diagonal(samples), dtype=np.float64)
-        self.trace_, least = float(left.sum()), _LEAST * float(left.max())
+        with np.errstate(over="ignore"):
+            self.trace_, least = float(left.sum()), _LEAST * float(left.max())
+        if not np.isfinite(self.trace_):
+            raise InvalidInput(f"kernel {self.kernel!r} overflows float64 on these samples; standardise the variables.")
         columns = np.empty((min(self.rank, len(left)), len(left)))
         pivots: list[int] = []
         known = Samples(samples)
@@ -327,9 +347,15 @@ def cholesky(family: KernelFamily, X: Any, *, rank: int = 200, tol: float = 1e-3
     -------
     CholeskyStack
         With `residual_traces`.
+
+    Raises
+    ------
+    InvalidType, InvalidInput, InvalidParameter
+        No family, samples that are no finite matrix, or a rank or tol outside of its interval.
     """
     if not isinstance(family, KernelFamily):
         raise InvalidType(f"family is {type(family).__name__}; give for instance kernels.gaussian([1.0, 2.0]).")
+    checked_flag("keep", keep)
     checked_count("rank", rank, 1, "columns of each factor.")
     checked_number("tol", tol, "[0, 1)", lambda x: 0.0 <= x < 1.0, "the share of the trace that may be missing.")
     raw = FittedFamily.of(family, X)
@@ -362,7 +388,9 @@ def _sliceable(X: Any) -> Any:
     """X with rows for a slice."""
     if hasattr(X, "tocsr"):
         return X.tocsr()
-    if isinstance(X, list | tuple):
-        return np.asarray(X)
-    _ = rows_of(X, slice(0, 1))
-    return X
+    try:
+        rows = np.asarray(X) if isinstance(X, list | tuple) else X
+        _ = rows_of(rows, slice(0, 1))
+    except (TypeError, ValueError, LookupError):
+        raise InvalidType(f"X is {shown(X)} ({type(X).__name__}); give one sample a row.") from None
+    return rows

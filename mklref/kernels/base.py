@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array
+from mklref._validate import as_float_array, checked_choice, checked_number
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels.transforms import Normalization, Normalizer
 
@@ -117,10 +117,10 @@ class KernelFamily(ABC):
         """What `fit` does."""
         from mklref.kernels.fitted import FamilyStack, FittedFamily
         from mklref.kernels.lazy import LazyStack
-        from mklref.kernels.storage import checked_cache, checked_precision, checked_storage, chosen
+        from mklref.kernels.storage import PRECISIONS, STORAGES, checked_cache, chosen
 
-        kept, choice = checked_storage(storage), ""
-        lazily: dict[str, Any] = {"cache": checked_cache(cache), "precision": checked_precision(precision)}
+        kept, choice = checked_choice("storage", storage, STORAGES), ""
+        lazily: Any = {"cache": checked_cache(cache), "precision": checked_choice("precision", precision, PRECISIONS)}
         raw = FittedFamily.of(self, X)
         if kept == "auto":
             kept, choice = chosen(len(raw.kernels), raw.n_samples)
@@ -143,7 +143,8 @@ class KernelFamily(ABC):
             return Products(self, other)
         if isinstance(other, bool) or not isinstance(other, numbers.Real):
             return NotImplemented
-        return Multiples(self, float(other))
+        factor: Any = other
+        return Multiples(self, factor)
 
     def __rmul__(self, factor: float) -> KernelFamily:
         return self * factor
@@ -365,8 +366,8 @@ class Multiples(KernelFamily):
     factor: float
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.factor < math.inf:
-            raise InvalidParameter(f"factor = {self.factor!r} must lie in (0, inf) for a semidefinite kernel.")
+        checked = checked_number("factor", self.factor, "(0, inf)", lambda x: 0.0 < x < math.inf, "K is semidefinite.")
+        object.__setattr__(self, "factor", checked)
 
     def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
         """The multiples in order."""

@@ -44,7 +44,7 @@ def on(group: str, columns: Columns, family: KernelFamily) -> KernelFamily:
         Not a family, or no columns. Columns that do not exist are found when the family meets the data.
     """
     require_family("on", family)
-    one_alone = isinstance(columns, str) or not isinstance(columns, Iterable)
+    one_alone = isinstance(columns, str) or not isinstance(columns, Iterable) or getattr(columns, "ndim", 1) == 0
     chosen: tuple[Any, ...] = (columns,) if one_alone else tuple(columns)  # type: ignore[arg-type]
     if not chosen or not all(isinstance(one, str | int | np.integer) and not isinstance(one, bool) for one in chosen):
         raise InvalidParameter(

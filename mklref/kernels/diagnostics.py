@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import checked_flag
 from mklref.exceptions import InvalidTarget
 from mklref.kernels.stack import KernelStack, stack
 from mklref.kernels.validation import factorises
@@ -146,8 +147,13 @@ def alignment(kernels: Any, *, centered: bool = True) -> Array:
     -------
     array (M, M)
         Symmetric with unit diagonal and entries in [0, 1]; nan for a kernel that is (constant or) zero.
+
+    Raises
+    ------
+    InvalidKernel, InvalidType
+        As `stack` does; a `centered` that is no bool.
     """
-    return _cosines(_moments(stack(kernels), centered)[0])
+    return _cosines(_moments(stack(kernels), checked_flag("centered", centered))[0])
 
 
 def diagnose(kernels: Any, y: Any = None) -> KernelReport:
@@ -236,9 +242,11 @@ def _cosines(products: Array) -> Array:
 
 def _target_alignment(kernels: KernelStack, norms: Array, flat: Any, y: Any) -> Array:
     try:
-        targets = np.asarray(y, dtype=float)
+        targets = np.asarray([] if np.iscomplexobj(y) else y, dtype=float)
     except (TypeError, ValueError, OverflowError):  # names of classes, no numbers
         targets = np.empty(0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        targets = targets / np.abs(targets).max(initial=0.0)  # a cosine has no unit, and squares leave float64
     if targets.shape != (kernels.shape[1],) or not np.isfinite(targets).all() or np.ptp(targets) == 0.0:
         raise InvalidTarget(
             f"y has shape {np.asarray(y, dtype=object).shape}; give one finite number for each of the "

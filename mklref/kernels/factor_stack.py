@@ -13,7 +13,7 @@ bits wherever the shards are; a stack has one shard unless `sharded` says otherw
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from itertools import pairwise
 from typing import Any, Self, TypeVar
@@ -21,12 +21,11 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import checked_count
+from mklref._validate import checked_count, checked_members, checked_names
 from mklref.exceptions import (
     InvalidInput,
     InvalidKernel,
     InvalidParameter,
-    InvalidType,
     KernelsLost,
     NotApplicable,
 )
@@ -73,16 +72,10 @@ class FactorStack(KernelStack):
     """K_m = L_m L_m'."""
 
     def __init__(self, factors: Sequence[Any], names: Sequence[str] | None = None) -> None:
-        if not isinstance(factors, Iterable) or isinstance(factors, str):
-            raise InvalidType(
-                f"factors is {type(factors).__name__}; give a list of arrays L of shape (n, r), for K = L L'."
-            )
-        given = list(factors)
+        given = checked_members("factors", factors, "give a list of arrays L of shape (n, r), for K = L L'.")
         if not given:
             raise InvalidInput("factors is empty; give at least one array L of shape (n, r), for K = L L'.")
-        self.names = tuple(names) if names is not None else tuple(f"K{m}" for m in range(len(given)))
-        if len(self.names) != len(given):
-            raise InvalidInput(f"{len(self.names)} names for {len(given)} factors; give one for each.")
+        self.names = checked_names(names, len(given))
         labels = [f"factor {name!r}" for name in self.names]
         self.sources = tuple(source_of(factor, label) for factor, label in zip(given, labels, strict=True))
         _require_alike(self.sources, labels)

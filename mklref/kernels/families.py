@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_integer
+from mklref._validate import checked_flag, checked_integer, checked_real, shown
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels.base import Kernel, KernelFamily, Union
 from mklref.kernels.columns import per_variable
@@ -32,17 +32,21 @@ def matching() -> KernelFamily:
     return Matching()
 
 
+_HIGHEST = 10**6
+"""Degree."""
+
+
 def polynomial(degrees: int | Sequence[int], offset: float = 1.0) -> KernelFamily:
     """Polynomial kernels (x'z + offset)^degree, one for each degree.
 
     Raises
     ------
-    InvalidParameter
-        A degree that is not a positive integer, or an offset outside [0, inf).
+    InvalidType, InvalidParameter
+        A degree that is not a positive integer, or an offset that is no number in [0, inf).
     """
     given = [
-        checked_integer(degree, 1, np.inf, f"degree = {degree!r} must be a positive integer.")
-        for degree in np.atleast_1d(degrees).tolist()
+        checked_integer(degree, 1, _HIGHEST, f"degree = {shown(degree)} must be a positive integer, up to {_HIGHEST}.")
+        for degree in _listed(degrees)
     ]
     return on_all_variables([Polynomial(degree, offset) for degree in given], "degrees")
 
@@ -52,8 +56,8 @@ def gaussian(widths: float | Sequence[float] | Array) -> KernelFamily:
 
     Raises
     ------
-    InvalidParameter
-        A width outside (0, inf).
+    InvalidType, InvalidParameter
+        A width that is no number in (0, inf).
     """
     return on_all_variables([Gaussian(width) for width in _widths(widths)], "widths")
 
@@ -63,8 +67,8 @@ def laplacian(widths: float | Sequence[float] | Array) -> KernelFamily:
 
     Raises
     ------
-    InvalidParameter
-        A width outside (0, inf).
+    InvalidType, InvalidParameter
+        A width that is no number in (0, inf).
     """
     return on_all_variables([Laplacian(width) for width in _widths(widths)], "widths")
 
@@ -92,10 +96,13 @@ def on_all_variables(kernels: Sequence[Kernel], argument: str) -> KernelFamily:
 
 
 def _widths(widths: Any) -> list[float]:
-    try:
-        return [float(width) for width in np.atleast_1d(np.asarray(widths, dtype=float))]
-    except (TypeError, ValueError, OverflowError):
-        raise InvalidParameter(f"widths = {widths!r} must be numbers in (0, inf).") from None
+    return [checked_real("width", width, "give numbers in (0, inf).") for width in _listed(widths)]
+
+
+def _listed(values: Any) -> list[Any]:
+    """The members of a sequence or an array, or one number by itself."""
+    alone = isinstance(values, str) or not isinstance(values, Iterable) or getattr(values, "ndim", 1) == 0
+    return [value.item() if getattr(value, "shape", None) == () else value for value in ([values] if alone else values)]
 
 
 _LONGEST = 12
@@ -114,7 +121,7 @@ def spectrum(lengths: int | Iterable[int]) -> KernelFamily:
     InvalidParameter
         Another length.
     """
-    given = [lengths] if not isinstance(lengths, Iterable) else list(lengths)
+    given = _listed(lengths)
     says = f"of words must be an integer in [1, {_LONGEST}]."
     checked = [checked_integer(length, 1, _LONGEST, f"length {length!r} {says}") for length in given]
     return on_all_variables([Spectrum(length) for length in checked], "lengths")
@@ -174,6 +181,7 @@ SIMPLEMKL_DEGREES = (1, 2, 3)
 
 def simplemkl_family(*, single_variables: bool = False) -> KernelFamily:
     """Gaussians of ten widths and polynomials of degree 1 to 3, on all variables, and on each one if asked for."""
+    checked_flag("single_variables", single_variables)
     family = gaussian(SIMPLEMKL_WIDTHS) + polynomial(SIMPLEMKL_DEGREES)
     return family + per_variable(family) if single_variables else family
 

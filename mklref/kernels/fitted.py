@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -289,8 +290,8 @@ def _require_symmetry(kernel: Kernel, name: str, samples: Any) -> None:
 
 
 def require_no_overflow(gram: FloatArray, name: str) -> None:
-    """Raise `InvalidInput` where entries are not finite."""
-    if not np.isfinite(gram).all():
+    """Raise `InvalidInput` where entries are not finite, or so large that their sums may not be."""
+    if not np.isfinite(gram).all() or np.abs(gram).max(initial=0.0) > sys.float_info.max / len(gram) ** 2:
         raise _overflow(name)
 
 

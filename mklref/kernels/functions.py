@@ -68,7 +68,8 @@ class Polynomial(BlockKernel):
 
     def __post_init__(self) -> None:
         remedy = "with a negative one the kernel is indefinite."
-        checked_number("offset", self.offset, "[0, inf)", lambda offset: 0.0 <= offset < np.inf, remedy)
+        offset = checked_number("offset", self.offset, "[0, inf)", lambda offset: 0.0 <= offset < np.inf, remedy)
+        object.__setattr__(self, "offset", offset)
 
     def of_shared(self, values: FloatArray) -> FloatArray:
         """(values + offset)^degree."""
@@ -150,8 +151,9 @@ class Function(Kernel):
     function: Callable[[Array, Array], Any]
 
     def cross(self, X: Array, Z: Array) -> Array:
-        """What the function returns."""
-        return np.asarray(self.function(X, Z))
+        """What the function returns, which `checked_cross` converts."""
+        values: Any = self.function(X, Z)
+        return values  # type: ignore[no-any-return]
 
     def diagonal(self, X: Array) -> Array:
         """k(x, x), one sample at a time unless the function has a `diag`."""

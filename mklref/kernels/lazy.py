@@ -162,6 +162,7 @@ class LazyStack(OnSamples, KernelStack):
             steps.close()
         return images
 
+    @np.errstate(over="ignore", invalid="ignore")
     def add_rows(self, block: Block, index: Any, kernels: Any, v: Array, images: Array, columns: Any = None) -> None:
         """images[k] += sum_i v_i K_m[index_i, columns] for each of the kernels m, from the block of these entries."""
         place, width = {int(m): k for k, m in enumerate(kernels)}, block.shape[1]
@@ -176,6 +177,7 @@ class LazyStack(OnSamples, KernelStack):
         if not np.isfinite(images.sum()):
             self.require_finite(self.block(index, columns, kernels), index, columns, kernels)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def combined(self, block: Block, rows: Any, columns: Any, weights: Array) -> Array:
         """sum_m weights_m K_m[rows, columns], float64, from that block."""
         active = np.flatnonzero(weights)
@@ -255,6 +257,7 @@ class LazyStack(OnSamples, KernelStack):
                 raw, every if rows is None else rows, every if columns is None else columns
             )
 
+    @np.errstate(over="ignore", invalid="ignore")
     def require_finite(self, values: FloatArray, rows: Any, columns: Any, kernels: Any) -> None:
         """Raise `InvalidInput` with kernel, row and column of an entry that is not finite."""
         if np.isfinite(values.sum()) or np.isfinite(values).all():

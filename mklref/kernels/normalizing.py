@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, require_finite
+from mklref._validate import as_float_array, checked_choice, checked_members, require_finite
 from mklref.exceptions import InvalidInput
-from mklref.kernels.blocks import checked_block
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
-from mklref.kernels.transforms import Normalization, Normalizer, checked_method
+from mklref.kernels.transforms import METHODS, Normalization, Normalizer
+from mklref.kernels.validation import checked_block
 
 
 def normalize(K: Any, method: Normalization, K_new: Any = None, diagonal_new: Any = None) -> Any:
@@ -47,7 +47,7 @@ def normalize(K: Any, method: Normalization, K_new: Any = None, diagonal_new: An
     InvalidInput
         K_new or diagonal_new does not fit K.
     """
-    if checked_method(method) == "spherical" and K_new is not None and diagonal_new is None:
+    if checked_choice("normalization", method, METHODS) == "spherical" and K_new is not None and diagonal_new is None:
         raise InvalidInput("diagonal_new is missing: 'spherical' divides by k(x, x) of the new samples, (M, k).")
     return _transformed(K, K_new, diagonal_new, Normalizer(method))
 
@@ -81,6 +81,10 @@ def _transformed(K: Any, K_new: Any, diagonal_new: Any, how: Normalizer) -> Any:
     single = not isinstance(K, KernelStack | list | tuple) and np.ndim(K) == 2
     if single:
         K, K_new, diagonal_new = (None if part is None else [part] for part in (K, K_new, diagonal_new))
+    elif K_new is not None:
+        K_new = checked_members("K_new", K_new, "give one array (k, n) for each kernel.")
+        if diagonal_new is not None:
+            diagonal_new = checked_members("diagonal_new", diagonal_new, "give one array (k,) for each kernel.")
     given = stack(K)
     grams = given.matrices if isinstance(given, ArrayStack) else tuple(given.dense())
     fitted = [how.fit(gram, f"kernels[{m}]") for m, gram in enumerate(grams)]
@@ -91,18 +95,22 @@ def _transformed(K: Any, K_new: Any, diagonal_new: Any, how: Normalizer) -> Any:
     if len(K_new) != len(grams):
         raise InvalidInput(f"K_new holds {len(K_new)} kernels, K holds {len(grams)}.")
     if diagonal_new is None:
-        diagonal_new = [np.zeros(len(rows)) for rows in K_new]  # unread: only 'spherical' asks for it
+        diagonal_new = [None] * len(grams)
     elif len(diagonal_new) != len(grams):
         raise InvalidInput(f"diagonal_new holds {len(diagonal_new)} kernels, K holds {len(grams)}.")
-    new = [
-        own.new(*_checked_new(rows, diagonal, given.shape[1], m))
-        for m, (own, rows, diagonal) in enumerate(zip(fitted, K_new, diagonal_new, strict=True))
-    ]
+    new = []
+    for m, (own, rows, diagonal) in enumerate(zip(fitted, K_new, diagonal_new, strict=True)):
+        with np.errstate(over="ignore", invalid="ignore"):
+            new.append(own.new(*_checked_new(rows, diagonal, given.shape[1], m)))
+        if not np.isfinite(new[-1]).all():
+            raise InvalidInput(f"K_new[{m}] is beyond float64 with the statistics of K; give entries of the size of K.")
     return answer, new[0] if single else np.stack(new)
 
 
 def _checked_new(rows: Any, diagonal: Any, n: int, m: int) -> tuple[FloatArray, Array]:
     checked = checked_block(rows, f"K_new[{m}]", n)
+    if diagonal is None:
+        return checked, np.zeros(len(checked))  # unread: only 'spherical' asks for it
     own = as_float_array(diagonal, f"diagonal_new[{m}]", InvalidInput).astype(np.float64, copy=False)
     if own.shape != (len(checked),):
         raise InvalidInput(f"diagonal_new[{m}] has shape {own.shape}; expected ({len(checked)},).")

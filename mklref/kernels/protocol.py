@@ -157,9 +157,13 @@ class KernelStack(ABC):
         """d u, (M,)."""
         return np.asarray(self.own_lengths @ u)
 
-    def matrix(self, m: int) -> FloatArray:
-        """One matrix, (n, n); a view where it lies in memory."""
-        return np.asarray(self.block(None, None, [m])[0])
+    def matrix(self, m: int, out: FloatArray | None = None) -> FloatArray:
+        """One matrix, (n, n), written to `out` if that is given; else a view where it lies in memory."""
+        found = np.asarray(self.block(None, None, [m])[0])
+        if out is None:
+            return found
+        out[:] = found
+        return out
 
     def dense(self) -> FloatArray:
         """All matrices, (M, n, n); a view where they lie in one array, else a copy."""

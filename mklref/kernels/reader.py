@@ -16,13 +16,13 @@ import numpy as np
 from mklref._typing import Array, FloatArray
 from mklref.kernels.evaluation import Block
 from mklref.kernels.stack import KernelStack
+from mklref.kernels.validation import mirrored
 
 if TYPE_CHECKING:
     from mklref.kernels.lazy import LazyStack
 
 _AT_ONCE = 1 << 22
 """Entries of shared rows that are evaluated at a time."""
-_TILE = 256
 _CHEAP = 8
 """Columns up to which distances are sooner computed than read."""
 
@@ -56,7 +56,7 @@ class Reader:
             rows = self.stack.block(index[first : first + step], index, active)
             out[first : first + step] = np.tensordot(weights[active], rows, 1)
         self.read += len(active) * len(index) * len(index) / self.stack.shape[1]
-        return _symmetric(out)
+        return mirrored(out)
 
 
 class CachedReader(Reader):
@@ -103,7 +103,7 @@ class CachedReader(Reader):
             for part, block, rows, rest in self._triangle(index, len(every)):
                 out[:, part, part.start :] = self.stack.entries(block, rows, rest, every)
         for matrix in out:
-            _symmetric(matrix)
+            mirrored(matrix)
         return out
 
     def square(self, weights: Array, index: Any) -> Array:
@@ -115,7 +115,7 @@ class CachedReader(Reader):
             for part, block, rows, rest in self._triangle(index, 1):
                 out[part, part.start :] = self.stack.combined(block, rows, rest, weights)
             self.read += 0.5 * np.count_nonzero(weights) * len(index) * len(index) / self.stack.shape[1]
-        return _symmetric(out)
+        return mirrored(out)
 
     def _fill(self) -> None:
         """Keep all rows of what is shared, if there is room for them.
@@ -138,7 +138,7 @@ class CachedReader(Reader):
             block = np.empty((len(other), len(other)), square.dtype)
             for part, own, _, _ in self._triangle(other, 1):
                 block[part, part.start :] = own.shared(*key)
-            square[np.ix_(other, other)] = _symmetric(block)
+            square[np.ix_(other, other)] = mirrored(block)
             cache.become(square)
 
     def take(self, key: Any, index: Any, wanted: Any, square: Array) -> Any:
@@ -231,13 +231,3 @@ class _Rows:
 
     def _touch(self, places: Any) -> None:
         self._used[places] = self._clock
-
-
-def _symmetric(square: Array) -> Array:
-    """The upper triangle, mirrored."""
-    for first in range(0, len(square), _TILE):
-        last = first + _TILE
-        square[last:, first:last] = square[first:last, last:].T
-        corner = square[first:last, first:last]
-        corner[:] = np.triu(corner) + np.triu(corner, 1).T
-    return square

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, checked_words
+from mklref._validate import as_float_array, checked_members, checked_names
 from mklref.exceptions import InvalidInput, InvalidKernel
 from mklref.kernels.protocol import KernelStack as KernelStack, indices
 from mklref.kernels.validation import checked_gram, require_gram, require_psd, rounding_slack
@@ -33,12 +33,10 @@ class ArrayStack(KernelStack):
     """
 
     def __init__(self, matrices: Sequence[FloatArray], names: Sequence[str] | None = None) -> None:
-        self.matrices = tuple(matrices)
-        self.names = (
-            checked_words("names", names) if names is not None else tuple(f"K{m}" for m in range(len(self.matrices)))
+        self.matrices: tuple[FloatArray, ...] = tuple(
+            checked_members("matrices", matrices, "give a list of arrays (n, n).")
         )
-        if len(self.names) != len(self.matrices):
-            raise InvalidKernel(f"{len(self.names)} names for {len(self.matrices)} kernels; give one for each.")
+        self.names = checked_names(names, len(self.matrices))
 
     @classmethod
     def trusted(cls, matrices: Sequence[FloatArray], names: Sequence[str] | None = None) -> ArrayStack:
@@ -80,9 +78,12 @@ class ArrayStack(KernelStack):
             entries[:] = self.matrices[m][where]
         return out
 
-    def matrix(self, m: int) -> FloatArray:
-        """One matrix, (n, n), as it lies in memory."""
-        return self.matrices[m]
+    def matrix(self, m: int, out: FloatArray | None = None) -> FloatArray:
+        """One matrix, (n, n), written to `out` if that is given; else as it lies in memory."""
+        if out is None:
+            return self.matrices[m]
+        out[:] = self.matrices[m]
+        return out
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
         """Products K_m v of all kernels, or of some, float64 (M, n) or (k, n), accumulated in float64.

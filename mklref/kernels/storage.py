@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -15,12 +16,14 @@ import numpy as np
 
 from mklref._typing import FloatArray
 from mklref._untrusted import free_memory
+from mklref._validate import checked_names, checked_number
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType, KernelsLost
 from mklref.kernels.factor_sources import rows_that_are_there
 from mklref.kernels.stack import KernelStack
 from mklref.kernels.validation import symmetry_tolerance
 
 STORAGES = ("memory", "lazy", "auto")
+PRECISIONS = ("float64", "float32")
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _DEFAULT, _SHARE = 2 * 10**9, 0.25
 """The default cache: 2 GB, or this share of the free memory if that is less."""
@@ -28,13 +31,6 @@ _MEMORY = 0.5
 """Share of the free memory that matrices may take under storage="auto"."""
 _BESIDE = 5
 """Matrices of order n beside the stack while it is evaluated."""
-
-
-def checked_storage(storage: Any) -> str:
-    """One of `STORAGES`, or `InvalidParameter`."""
-    if storage not in STORAGES:
-        raise InvalidParameter(f"storage = {storage!r} is unknown; give {', '.join(map(repr, STORAGES))}.")
-    return str(storage)
 
 
 def bytes_in_memory(kernels: float, n: int) -> float:
@@ -60,33 +56,17 @@ def checked_cache(cache: Any) -> int:
     free = free_memory()
     if cache is None:
         return int(min(_DEFAULT, _SHARE * free))
-    size = _bytes(cache)
-    if not 0 <= size <= free:
-        raise InvalidParameter(
-            f"cache = {cache!r} must lie in [0, {_shown(free)}], the memory that is free: "
-            f"cache='{_shown(_SHARE * free)}' would fit. With less, rows are evaluated more often."
-        )
-    return size
-
-
-def _bytes(cache: Any) -> int:
-    if isinstance(cache, bool) or not isinstance(cache, int | float | np.integer | np.floating | str):
-        raise InvalidType(f"cache is {type(cache).__name__}; give bytes, or a text such as '2GB'.")
-    if not isinstance(cache, str):
-        if cache != cache or cache in (float("inf"), -float("inf")):
-            raise InvalidParameter(f"cache = {cache!r} must be a finite number of bytes, or a text such as '2GB'.")
-        return int(cache)
-    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", cache.upper())
-    if found is None:
-        raise InvalidParameter(f"cache = {cache!r} is not understood; give bytes, or a text such as '500MB' or '2GB'.")
-    return int(float(found[1]) * _UNITS[found[2]])
-
-
-def checked_precision(precision: Any) -> str:
-    """The name of a type, or `InvalidParameter`."""
-    if precision not in ("float64", "float32"):
-        raise InvalidParameter(f"precision = {precision!r} is unknown; give 'float64' or 'float32'.")
-    return str(precision)
+    size = cache
+    if isinstance(cache, str):
+        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", cache.upper())
+        if found is None:
+            raise InvalidParameter(
+                f"cache = {cache!r} is not understood; give bytes, or a text such as '500MB' or '2GB'."
+            )
+        size = float(found[1]) * _UNITS[found[2]]
+    remedy = f"the memory that is free: cache='{_shown(_SHARE * free)}' would fit; less means more evaluations."
+    inside = lambda x: 0.0 <= x <= min(free, sys.float_info.max)  # noqa: E731
+    return int(checked_number("cache", size, f"[0, {_shown(free)}]", inside, remedy))
 
 
 def _shown(size: float) -> str:
@@ -141,9 +121,7 @@ class DiskStack(KernelStack):
         self._dtype = np.result_type(*(part.dtype for part in parts))
         if self._dtype not in (np.float32, np.float64):
             raise InvalidType(f"matrices are {self._dtype}; give float32 or float64.")
-        self.names = tuple(names) if names is not None else tuple(f"K{m}" for m in range(M))
-        if len(self.names) != M:
-            raise InvalidKernel(f"{len(self.names)} names for {M} kernels; give one for each.")
+        self.names = checked_names(names, M)
         self._files = {path: _state(path) for part in parts for path in _watched(part)}
         self._require_symmetry()
 
@@ -189,7 +167,8 @@ class DiskStack(KernelStack):
                 )
         index, chosen = (self._samples[slice(None) if which is None else which] for which in (rows, columns))
         some = np.arange(len(self))[slice(None) if kernels is None else kernels]
-        ordered, back = np.unique(index, return_inverse=True)  # HDF5 takes rising indices alone
+        ordered, inverse = np.unique(index, return_inverse=True)  # HDF5 takes rising indices alone
+        back: Any = slice(None) if np.array_equal(ordered, index) else inverse  # a slice makes no copy
         where: Any = ordered
         if len(ordered) and ordered[-1] - ordered[0] + 1 == len(ordered):
             where = slice(int(ordered[0]), int(ordered[-1]) + 1)
@@ -197,10 +176,20 @@ class DiskStack(KernelStack):
         for k, m in enumerate(some):
             array, own = self._matrices[m]
             read = rows_that_are_there(array, (*own, where), f"kernel {self.names[m]!r}")
-            out[k] = read[back] if self._entire and columns is None else read[np.ix_(back, chosen)]
-            if not np.isfinite(out[k].sum()) and not np.isfinite(out[k]).all():
+            out[k] = read[back] if self._entire and columns is None else read[back][:, chosen]
+            with np.errstate(over="ignore", invalid="ignore"):
+                finite = np.isfinite(out[k].sum())
+            if not finite and not np.isfinite(out[k]).all():
                 i, j = np.argwhere(~np.isfinite(out[k]))[0]
                 raise InvalidInput(f"kernel {self.names[m]!r} is {out[k, i, j]} at [{index[i]}, {chosen[j]}].")
+        return out
+
+    def matrix(self, m: int, out: FloatArray | None = None) -> FloatArray:
+        """One matrix, (n, n), written to `out` if that is given, which is all that is in memory of it."""
+        n = self.shape[1]
+        out = np.empty((n, n), self.dtype) if out is None else out
+        for rows in self._batches(n, _BESIDE):
+            out[rows] = self.block(rows, None, [m])[0]
         return out
 
     def part(self, samples: Any) -> KernelStack:

@@ -15,13 +15,13 @@ multiplicatively normalised, as Kloft 4.4.2 says; but centring after (26) takes 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, cast, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import checked_flag
-from mklref.exceptions import InvalidKernel, InvalidParameter
+from mklref._validate import checked_choice, checked_flag
+from mklref.exceptions import InvalidKernel
 
 Normalization: TypeAlias = Literal["trace", "multiplicative", "spherical"]
 """The names of the normalisations."""
@@ -145,7 +145,7 @@ class Normalizer:
     def __post_init__(self) -> None:
         checked_flag("center", self.center)
         if self.method is not None:
-            checked_method(self.method)
+            checked_choice("normalization", self.method, METHODS)
 
     @property
     def reads_means(self) -> bool:
@@ -214,13 +214,6 @@ class Normalizer:
         spread = self._mean(diagonal)
         variance = spread - self._mean(means)
         return variance, variance <= 8.0 * len(diagonal) * float(np.finfo(dtype).eps) * abs(spread)
-
-
-def checked_method(method: Any) -> Normalization:
-    """Return the name of a normalisation, or raise `InvalidParameter` with the known ones."""
-    if not isinstance(method, str) or method not in METHODS:
-        raise InvalidParameter(f"normalization = {method!r} is unknown; known are {', '.join(map(repr, METHODS))}.")
-    return cast(Normalization, method)
 
 
 def _means(rows: FloatArray, shares: Array | None) -> Array:

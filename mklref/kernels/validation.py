@@ -8,15 +8,17 @@ semidefinite; that none is found proves nothing.
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, checked_number, require_finite
-from mklref.exceptions import AsymmetryWarning, InvalidKernel
+from mklref.exceptions import AsymmetryWarning, InvalidInput, InvalidKernel
+from mklref.kernels.protocol import KernelStack
 
 FULL_CHECK_FLOPS = 2e10
 """Floating point operations up to which `Problem` factorises every kernel to prove it semidefinite."""
@@ -34,8 +36,8 @@ _SMALL = 500
 """Order of a matrix whose eigenvalues cost nothing."""
 _WORTH_AN_IMPORT = 128
 """Order of a matrix from which SciPy's factorisation, which makes no copy and half the time, is worth its import."""
-_TILE = 512
-"""Order of the tiles in which a matrix is compared with its transpose."""
+_TILE = 256
+"""Order of the tiles in which a matrix is compared with its transpose, or mirrored."""
 
 
 def checked_gram(matrix: FloatArray, label: str) -> FloatArray:
@@ -49,6 +51,7 @@ def checked_gram(matrix: FloatArray, label: str) -> FloatArray:
     if not matrix.size:
         raise InvalidKernel(f"{label} is empty; give at least two samples.")
     require_finite(matrix, label)
+    require_room(matrix, label)
     largest, index = _asymmetry(matrix)
     if largest > 0.0:
         tolerance = symmetry_tolerance(matrix)
@@ -69,6 +72,16 @@ def checked_gram(matrix: FloatArray, label: str) -> FloatArray:
     return matrix.T if matrix.flags.f_contiguous else np.ascontiguousarray(matrix)
 
 
+def require_room(matrix: FloatArray, label: str) -> None:
+    """Raise `InvalidKernel` if a sum of all entries of a semidefinite matrix may leave float64."""
+    largest, most = float(np.abs(np.diagonal(matrix)).max()), sys.float_info.max / len(matrix) ** 2
+    if largest > most:
+        raise InvalidKernel(
+            f"{label} has entries up to {largest:.3g}, allowed {most:.3g}, or their sums leave float64; divide it by a "
+            "power of two, such as 2.0**64."
+        )
+
+
 def require_gram(matrices: Sequence[FloatArray]) -> None:
     """Raise `InvalidKernel` unless the matrices are what `checked_gram` returns, all of one order and type."""
     remedy = "give the matrices to mklref.kernels.stack, which checks and converts them."
@@ -86,8 +99,44 @@ def require_gram(matrices: Sequence[FloatArray]) -> None:
                 f"{dtype}, or it is not C-contiguous; {remedy}"
             )
         require_finite(matrix, f"kernels[{m}]")
+        require_room(matrix, f"kernels[{m}]")
         if _asymmetry(matrix)[0] > 0.0:
             raise InvalidKernel(f"kernels[{m}] is not exactly symmetric; {remedy}")
+
+
+def checked_blocks(kernels_new: Any, n_kernels: int, n_samples: int) -> Iterator[Array]:
+    """The blocks k_m(new sample, training sample) of an array (M, k, n), a sequence or a stack, each float64 (k, n).
+
+    `InvalidInput` for another number of kernels or of training samples, with both numbers, or entries that are not
+    finite; `InvalidType` for complex, sparse, masked, object or bool data.
+    """
+    matrices = kernels_new
+    if not isinstance(kernels_new, list | tuple):
+        given = kernels_new.dense() if isinstance(kernels_new, KernelStack) else kernels_new
+        matrices = as_float_array(given, "kernels_new", InvalidInput)
+        if matrices.ndim != 3:
+            raise InvalidInput(f"kernels_new has shape {matrices.shape}; expected (M, k, n).")
+    if len(matrices) != n_kernels:
+        raise InvalidInput(f"kernels_new holds {len(matrices)} kernels, the solution has {n_kernels} weights.")
+    rows = 0
+    for m, raw in enumerate(matrices):
+        block = checked_block(raw, f"kernels_new[{m}]", n_samples)
+        rows = rows if m else len(block)
+        if len(block) != rows:
+            raise InvalidInput(f"kernels_new[{m}] has {len(block)} rows, kernels_new[0] has {rows}.")
+        yield block.astype(np.float64, copy=False)
+
+
+def checked_block(rows: Any, label: str, n_samples: int) -> FloatArray:
+    """A finite float32 or float64 array (k, n), or the errors of `checked_blocks`."""
+    block = as_float_array(rows, label, InvalidInput)
+    if block.ndim != 2 or block.shape[1] != n_samples:
+        raise InvalidInput(
+            f"{label} has shape {block.shape}; expected (k, {n_samples}): "
+            "rows are new samples, columns are the training samples."
+        )
+    require_finite(block, label, InvalidInput)
+    return block
 
 
 def symmetry_tolerance(matrix: FloatArray) -> float:
@@ -111,9 +160,9 @@ def _asymmetry(matrix: FloatArray) -> tuple[float, tuple[int, int]]:
     return largest, index
 
 
-def psd_tolerance(matrix: FloatArray) -> float:
-    """Most negative eigenvalue that rounding can explain: 8 n eps trace(|K|), eps that of the stored dtype."""
-    unit = 8.0 * float(np.finfo(matrix.dtype).eps)  # before the sum, which alone may leave float64
+def psd_tolerance(matrix: FloatArray, dtype: Any = None) -> float:
+    """Most negative eigenvalue that rounding can explain: 8 n eps trace(|K|), eps that of the dtype it is stored in."""
+    unit = 8.0 * float(np.finfo(dtype or matrix.dtype).eps)  # before the sum, which alone may leave float64
     return len(matrix) * float((unit * np.abs(np.diagonal(matrix)).astype(np.float64)).sum())
 
 
@@ -133,7 +182,7 @@ def require_psd(
         return True
     _require_minors(matrix, label, tolerance)
     if affordable:
-        smallest = _smallest_eigenvalue(matrix)
+        smallest = smallest_eigenvalue(matrix)
     else:
         steps = int(_EXAMINATION_FLOPS / (2.0 * order_budget * len(matrix) ** 2))
         smallest = smallest_ritz(product or matrix.__matmul__, len(matrix), min(max(steps, _FEWEST), _MOST))
@@ -150,7 +199,7 @@ def rounding_slack(matrix: FloatArray) -> float:
     """
     n, trace = len(matrix), float(np.abs(np.diagonal(matrix)).sum(dtype=np.float64))
     if n <= _SMALL:
-        smallest = _smallest_eigenvalue(matrix)
+        smallest = smallest_eigenvalue(matrix)
         return max(0.0, -smallest - 8.0 * n * float(np.finfo(np.float64).eps) * trace)
     error = 0.5 * float(np.finfo(matrix.dtype).eps) * float(np.linalg.norm(matrix.astype(np.float64)))
     known = 8.0 * n * float(np.finfo(np.float64).eps) * trace
@@ -191,13 +240,14 @@ def check_psd(K: Any, *, tolerance: float | None = None) -> float:
             "tolerance", tolerance, "[0, inf)", lambda x: 0.0 <= x < np.inf, "None for what rounding explains."
         )
     )
-    smallest = _smallest_eigenvalue(matrix)
+    smallest = smallest_eigenvalue(matrix)
     _require_above(smallest, "K", allowed)
     return smallest
 
 
-def _smallest_eigenvalue(matrix: FloatArray) -> float:
-    return float(np.linalg.eigvalsh(matrix.astype(np.float64))[0])
+def smallest_eigenvalue(matrix: FloatArray) -> float:
+    """In float64."""
+    return float(np.linalg.eigvalsh(matrix.astype(np.float64, copy=False))[0])
 
 
 def _require_above(smallest: float, label: str, allowed: float) -> None:
@@ -210,17 +260,32 @@ def _require_above(smallest: float, label: str, allowed: float) -> None:
 
 def factorises(matrix: FloatArray, shift: float) -> bool:
     """Whether K + shift I has a Cholesky factor in float64."""
-    shifted = matrix.astype(np.float64)
+    shifted = matrix.astype(np.float64, order="C")
     shifted.flat[:: len(shifted) + 1] += shift
-    if len(shifted) >= _WORTH_AN_IMPORT:
-        from scipy.linalg.lapack import dpotrf
+    return factor_in_place(shifted)
 
-        return not dpotrf(shifted.T, lower=True, overwrite_a=True, clean=False)[1]
+
+def factor_in_place(matrix: Array) -> bool:
+    """Put L of K = L L' into the lower triangle of a C-contiguous K, if there is one; what is above it stays."""
+    if len(matrix) >= _WORTH_AN_IMPORT:
+        from scipy.linalg.lapack import dpotrf  # rows are columns of the transpose: no copy is made
+
+        return not dpotrf(matrix.T, lower=False, overwrite_a=True, clean=False)[1]
     try:
-        np.linalg.cholesky(shifted)
+        matrix[:] = np.linalg.cholesky(matrix) + np.triu(matrix, 1)
     except np.linalg.LinAlgError:
         return False
     return True
+
+
+def mirrored(square: Array) -> Array:
+    """The upper triangle, mirrored in place."""
+    for first in range(0, len(square), _TILE):
+        last = first + _TILE
+        square[last:, first:last] = square[first:last, last:].T
+        corner = square[first:last, first:last]
+        corner[:] = np.triu(corner) + np.triu(corner, 1).T
+    return square
 
 
 def _require_minors(matrix: FloatArray, label: str, tolerance: float) -> None:

@@ -20,8 +20,8 @@ from functools import lru_cache
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_integer, checked_vector
-from mklref.exceptions import InvalidInput, InvalidParameter, MissingExtra
+from mklref._validate import checked_choice, checked_integer, checked_members, checked_vector, shown
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MissingExtra
 from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.families import on_all_variables
 
@@ -64,10 +64,12 @@ def wavelet(
     MissingExtra
         PyWavelets is not installed.
     """
-    if kind not in KINDS:
-        raise InvalidParameter(f"kind = {kind!r} is unknown; known are {', '.join(KINDS)}.")
+    checked_choice("kind", kind, KINDS)
+    if not isinstance(mother, str):
+        raise InvalidType(f"mother is {shown(mother)} ({type(mother).__name__}); give a name, such as 'sym6'.")
+    given = checked_members("levels", levels, "give the scales, for instance range(-3, 7).")
     says, most = f"must be an integer in [-{_LARGEST_LEVEL}, {_LARGEST_LEVEL}].", _LARGEST_LEVEL
-    scales = tuple(checked_integer(level, -most, most, f"level {level!r} {says}") for level in levels)
+    scales = tuple(checked_integer(level, -most, most, f"level {level!r} {says}") for level in given)
     if not scales or len(set(scales)) < len(scales):
         raise InvalidParameter(f"levels = {scales} must hold at least one scale, and each one once.")
     sets = checked_integer(sets, 1, np.inf, f"sets = {sets!r} must be a positive integer.")

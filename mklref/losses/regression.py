@@ -85,6 +85,11 @@ class EpsilonInsensitive(_Tube):
 
     SimpleMKL's two multipliers per sample are beta = (multiplier of y - f <= eps + xi) - (the other one);
     its (16) prints xi* <= 0, which should read xi* >= 0 (erratum R3).
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        If epsilon is not a number in [0, inf).
     """
 
     name: ClassVar[str] = "epsilon_insensitive"
@@ -104,6 +109,11 @@ class SquaredEpsilonInsensitive(_Tube):
     V(t, y)  = 1/2 max(0, |y - t| - epsilon)^2
     V*(s, y) = s y + epsilon |s| + s^2 / 2
     dual     = sum y_i beta_i - epsilon |beta_i| - beta_i^2 / (2 c_i)
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        If epsilon is not a number in [0, inf).
     """
 
     name: ClassVar[str] = "squared_epsilon_insensitive"
@@ -132,6 +142,11 @@ class Huber(PiecewiseQuadratic):
     V(t, y)  = 1/2 r^2 for |r| <= delta, delta |r| - delta^2/2 beyond,   r = y - t
     V*(s, y) = s y + s^2 / 2   on  |s| <= delta
     dual     = sum y_i beta_i - beta_i^2 / (2 c_i)   on  |beta_i| <= delta c_i
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        If delta is not a number in (0, inf).
     """
 
     delta: float = 1.0
@@ -173,6 +188,11 @@ class Pinball(PiecewiseQuadratic):
     V(t, y)  = max(tau (y - t), (tau - 1) (y - t))
     V*(s, y) = s y   on  -tau <= s <= 1 - tau
     dual     = sum y_i beta_i   on  (tau - 1) c_i <= beta_i <= tau c_i
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        If tau is not a number in (0, 1).
     """
 
     tau: float = 0.5

@@ -13,6 +13,7 @@ from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, Strati
 from sklearn.utils.metaestimators import _safe_split
 
 from mklref._typing import Array
+from mklref._validate import checked_verbosity
 from mklref.estimators.folds import splits_of
 from mklref.estimators.workers import Unfinished, gathered
 from mklref.exceptions import InvalidParameter, InvalidType
@@ -213,11 +214,12 @@ def evaluate(
     """
     _require_predictions(model)
     checked_params(params)
+    shown = checked_verbosity(verbose)
     X, y, groups = samples_of(X, y, groups)
     classifies = is_classifier(model)
     splits = splits_of(_cv(test, classifies, random_state), y, groups, f"test = {test}", classifies=classifies)
     tasks = [(model, X, y, train, rows, params) for train, rows in splits]
-    found, interrupted = gathered(_part, tasks, n_jobs=n_jobs, label="evaluate", shown=verbose)
+    found, interrupted = gathered(_part, tasks, n_jobs=n_jobs, label="evaluate", shown=shown)
     require_some("evaluate", len(found), len(splits), interrupted)
     truth, predicted, baseline, scores, rows = (
         None if any(part is None for part in column) else np.concatenate(column)

@@ -19,7 +19,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, column_or_1d
 
 from mklref._typing import Array
-from mklref._validate import checked_integer, checked_number
+from mklref._validate import checked_count, checked_number, checked_verbosity
 from mklref.datasets import Dataset
 from mklref.estimators.base import BaseMKL
 from mklref.estimators.blocks import Joined, joined
@@ -165,7 +165,7 @@ def stability(
     InterruptedWarning
         Ctrl-C came before the last one was.
     """
-    checked_integer(fits, 2, np.inf, f"fits = {fits!r} must be an integer of at least 2.")
+    fits, shown = checked_count("fits", fits, 2, "the more, the finer the shares."), checked_verbosity(verbose)
     checked_number("share", share, "(0, 1)", lambda x: 0.0 < x < 1.0, "the part of the rows in each fit.")
     checked_params(params)
     if isinstance(model, Pipeline):
@@ -181,7 +181,7 @@ def stability(
     parts = cut(fits, train_size=share, random_state=random_state)
     splits = splits_of(parts, y, None, f"share = {share}", classifies=is_classifier(model))
     tasks = [(model, X, y, train, params) for train, _ in splits]
-    found, interrupted = gathered(fitted_to, tasks, n_jobs=n_jobs, label="stability", shown=verbose)
+    found, interrupted = gathered(fitted_to, tasks, n_jobs=n_jobs, label="stability", shown=shown)
     fitted = [one for one in found.values() if not was_interrupted(one)]
     require_some("stability", len(fitted), fits, interrupted)
     names = fitted[0].kernel_names_

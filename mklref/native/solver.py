@@ -13,6 +13,7 @@ import numpy as np
 from mklref._run import Recorder, check_options, check_range, check_start
 from mklref._threads import blas_threads
 from mklref._typing import Array
+from mklref._validate import checked_flag
 from mklref.certificate import certify
 from mklref.exceptions import Interrupted, InvalidParameter, KernelsLost, NotApplicable
 from mklref.kernels.factor_stack import FactorStack
@@ -95,7 +96,8 @@ def solve(
     Interrupted
         On Ctrl-C, and where a cluster is lost; a KeyboardInterrupt whose `solution` is the best certified point so far.
     """
-    check_options(problem, tol, max_iter, max_time, callback)
+    check_options(problem, tol, max_iter, max_time, callback, progress)
+    checked_flag("polish", polish)
     if start is not None:
         check_start(problem, start)
     if isinstance(problem.kernels, FactorStack):  # the place for other kinds of stacks

@@ -10,7 +10,7 @@ import numpy as np
 
 from mklref._ranges import WeightRanges
 from mklref._typing import Array
-from mklref._validate import checked_integer
+from mklref._validate import checked_flag, checked_integer, shown
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.plotting.style import as_text, at_most, axes, colour, labelled, named, numbers
 
@@ -53,6 +53,7 @@ def weights(
     """
     theta, names = _named(solution, names)
     groups = _groups(by, names)
+    checked_flag("total", total)
     if total and by is None:
         raise InvalidParameter("total = True sums over groups: give by='family', by='variable' or a mapping.")
     ranges = solution if isinstance(solution, WeightRanges) and not total else None
@@ -125,8 +126,8 @@ def _groups(by: str | Mapping[str, Sequence[int]] | None, names: Sequence[str]) 
             checked_integer(m, 0, len(names) - 1, says)
         rest = sorted(set(range(len(names))) - {m for members in groups.values() for m in members})
         return {**groups, "other": rest} if rest else groups
-    if by not in (FAMILY, VARIABLE):
-        raise InvalidParameter(f"by = {by!r}; give 'family', 'variable', a mapping of names to kernels, or None.")
+    if not isinstance(by, str) or by not in (FAMILY, VARIABLE):
+        raise InvalidParameter(f"by = {shown(by)}; give 'family', 'variable', a mapping of names to kernels, or None.")
     groups = {}
     for m, name in enumerate(names):
         kind, variable = re.fullmatch(r"([^:\[(]*)[^\[]*(?:\[(.*)\])?", name, flags=re.DOTALL).groups()  # type: ignore[union-attr]

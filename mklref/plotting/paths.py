@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_positive
+from mklref._validate import as_float_array, checked_flag, checked_positive
 from mklref.exceptions import InvalidInput
 from mklref.plotting.style import FAINT, as_text, at_most, axes, colour, named, numbers
 
@@ -93,7 +93,7 @@ def gap(solutions: Any, *, tol: float | None = None, seconds: bool = False, ax: 
     ax = axes(ax, 5.0, 3.0)
     for k, (name, solution) in enumerate(runs.items()):
         history = _history(solution)
-        places = history.column("seconds" if seconds else "iteration")
+        places = history.column("seconds" if checked_flag("seconds", seconds) else "iteration")
         ax.plot(places, np.maximum(history.column("relative_gap"), FLOOR), ".-", color=colour(k), label=name)
     if tol is not None:
         ax.axhline(checked_positive("tol", tol), color="0.4", linewidth=0.8, linestyle="--", label="tolerance")

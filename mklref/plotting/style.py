@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_count, require_finite, shown
-from mklref.exceptions import InvalidInput, MissingExtra
+from mklref._validate import as_float_array, checked_count, checked_members, require_finite, shown
+from mklref.exceptions import InvalidInput, InvalidType, MissingExtra
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f3b08", "#666666")
 """In order of use; after the last one they begin again."""
@@ -60,10 +60,10 @@ def numbers(data: Any, label: str) -> Array:
 
 
 def named(names: Any, count: int, things: str, one: str = "one for each kernel") -> tuple[str, ...]:
-    """Names as texts; `InvalidInput` for another number of them, or no sequence."""
-    if isinstance(names, str) or not hasattr(names, "__iter__"):
-        raise InvalidInput(f"names is {shown(names)}; give a list of names, {one}.")
-    found = tuple(map(str, names))
+    """Names as texts; `InvalidInput` for another number of them, `InvalidType` for no sequence."""
+    if isinstance(names, str):
+        raise InvalidType(f"names is {shown(names)}; give a list of names, {one}.")
+    found = tuple(map(str, checked_members("names", names, f"give a list of names, {one}.")))
     if len(found) != count:
         raise InvalidInput(f"{len(found)} names for {count} {things}; give {one}.")
     return found

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_number
-from mklref.exceptions import InvalidParameter
+from mklref._validate import checked_choice, checked_number
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import FEASIBILITY, quotient
 
@@ -58,8 +57,7 @@ class ElasticNet(Regularizer):
     def __post_init__(self) -> None:
         remedy = "for 0 use Power(1) (tikhonov) or Lp(1) (ivanov), for 1 use Lp(inf)."
         object.__setattr__(self, "lam", checked_number("lam", self.lam, "(0, 1)", lambda lam: 0.0 < lam < 1.0, remedy))
-        if self.form not in ("tikhonov", "ivanov"):
-            raise InvalidParameter(f"form = {self.form!r} must be 'tikhonov' or 'ivanov'.")
+        checked_choice("form", self.form, ("tikhonov", "ivanov"))
 
     @property
     def degree(self) -> float | None:

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_positive
-from mklref.exceptions import InvalidParameter, SolverFailure
+from mklref._validate import checked_choice, checked_positive
+from mklref.exceptions import SolverFailure
 from mklref.formulations.dual import V_star
 from mklref.losses.base import Costs
 from mklref.reference import SOLVERS, Engine, UnknownOptions, require_known, solver_name
@@ -69,8 +69,7 @@ def solve(
     """
     checked_problem(problem)
     checked_positive("tol", tol, "a relative duality gap, for instance 1e-6.")
-    if not isinstance(form, str) or form not in FORMS:
-        raise InvalidParameter(f"form = {form!r} is unknown; known names: {', '.join(FORMS)}.")
+    checked_choice("form", form, FORMS)
     build = _primal if form == "primal" else _dual
     best: SynthesisSolution | None = None
     failures: list[Exception] = []

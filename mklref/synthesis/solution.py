@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mklref._files import read_arrays, require_format, write_arrays
 from mklref._run import Recorder
 from mklref._typing import Array
-from mklref._validate import as_float_array, check_callback, check_limits, checked_flag, require_finite
+from mklref._validate import as_float_array, check_callback, check_limits, require_finite
 from mklref.certificate import Bounds
 from mklref.certificate.verdict import saved
 from mklref.exceptions import InvalidInput, UnsafeFile
@@ -168,8 +168,7 @@ class Run:
     ) -> None:
         checked_problem(problem)
         check_callback(callback, "Record")
-        check_limits(tol, "a relative duality gap", max_iter, max_time)
-        checked_flag("progress", progress)
+        check_limits(tol, "a relative duality gap", max_iter, max_time, progress)
         self.problem, self.tol = problem, tol
         self.dictionary = Dictionary(problem.kernels)
         self.recorder: Recorder[Record] = Recorder(

@@ -287,5 +287,5 @@ INNER: tuple[Suspect, ...] = (weights.inner_machine,)
 LAST: tuple[Suspect, ...] = (weights.other_weights, *INNER)
 """They do not: one half of the point is right."""
 
-OF_ALL: tuple[Suspect, ...] = (spheres, permuted_machines)
+OF_ALL: tuple[Suspect, ...] = (weights.spheres, permuted_machines)
 """What all machines of a problem have in common, to be tried before each one by itself."""

@@ -169,7 +169,8 @@ def slices_are_exact(rng):
     for n in (2, 17, 500):
         bits = (53 - int(np.ceil(np.log2(n)))) // 2
         x = rng.normal(size=n) * 10.0 ** rng.integers(-25, 1, size=n)
-        unit, exponent = products._to_unit(x)
+        exponent = products._unit(x)
+        unit = np.ldexp(x, -exponent)
         parts, rest = products._slices(unit, bits)
         assert np.abs(unit).max() <= 1.0
         for j, part in enumerate(parts, start=1):
@@ -243,16 +244,23 @@ def proofs_of_definiteness(rng):
     assert refuted > 50
     assert not definite.proven_semidefinite(np.array([[1.0, 0.5], [0.4, 1.0]]))
     assert definite.proven_semidefinite(np.zeros((3, 3)))
-    factor, n = definite._factor, 300
+    factor, n = definite.factor_in_place, 300
     X = rng.normal(size=(n, 20))
     K = np.tril(X @ X.T) + np.tril(X @ X.T, -1).T
     shift = 1.1 * definite.residual_reduction(K, 0.0)
     assert definite.proven_by_residual(K, shift)
+    assert np.array_equal(np.tril(K), np.tril(X @ X.T))  # as it was
+
+    def wrong(matrix):
+        found = factor(matrix)
+        matrix += 1e-12 * np.tril(matrix)
+        return found
+
     try:  # the factor is not trusted: a wrong one proves nothing
-        definite._factor = lambda matrix: (1.0 + 1e-12) * factor(matrix)
+        definite.factor_in_place = wrong
         assert not definite.proven_by_residual(K, shift)
     finally:
-        definite._factor = factor
+        definite.factor_in_place = factor
 
 
 def semidefinite_exactly(K, shift: Fraction) -> bool:

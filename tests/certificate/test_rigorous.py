@@ -218,7 +218,7 @@ def test_a_loss_or_ball_of_ones_own_is_refused():
         (
             {"backend": "quick"},
             InvalidParameter,
-            "backend = 'quick' is unknown; give 'fast', 'sliced', 'exact', or None",
+            "backend = 'quick' is unknown; known names: fast, sliced, exact",
         ),
         ({"backend": ["fast"]}, InvalidParameter, r"backend = \['fast'\] is unknown"),
         # They were ignored: who asked for a delta was told bounds that hold for none.

@@ -9,6 +9,7 @@ How much a kernel is shifted before it is proven semidefinite: what rounding nee
 
 from __future__ import annotations
 
+import tracemalloc
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -31,7 +32,7 @@ from mklref.certificate.definite import proven_by_residual, proven_semidefinite,
 from mklref.certificate.penalty_terms import conjugate, penalty
 from mklref.certificate.rounding import Interval
 from mklref.exceptions import NotApplicable
-from mklref.kernels import ArrayStack
+from mklref.kernels import ArrayStack, DiskStack
 from mklref.regularizers import ElasticNet
 
 CHECKS = (
@@ -137,7 +138,7 @@ FAULTS = (
         arithmetic.proofs_of_definiteness,
     ),
     Fault(definite, "proven_by_residual", lambda K, shift: shift > 0.0, arithmetic.proofs_of_definiteness),
-    Fault(definite, "_lowered", lambda K, shift, c: K + shift * np.eye(len(K)), arithmetic.proofs_of_definiteness),
+    Fault(definite, "_lowered", lambda K, shift, c: K.diagonal() + shift, arithmetic.proofs_of_definiteness),
     Fault(definite, "proven_semidefinite", lambda K, shift=0.0: shift > 0.0, arithmetic.proofs_of_definiteness),
     Fault(loss_terms, "above", nothing, terms.losses_from_above),
     Fault(loss_terms, "above", nothing, terms.dual_terms_from_below),
@@ -210,6 +211,24 @@ def test_a_kernel_of_low_rank_is_shifted_by_less_than_one_factorisation_needs(lo
     assert not proven_semidefinite(low_rank)
     assert 0.0 < proven[0] == shifts[0] < reduction(low_rank, 0.0)
     assert proven_by_residual(low_rank, proven[0])
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_a_proof_holds_one_matrix_at_a_time(rng, dtype):
+    X = rng.normal(size=(1100, 3))
+    K = (X @ X.T).astype(dtype)
+    stack, given = DiskStack([K, K]), K.copy()
+    tracemalloc.start()
+    try:
+        shifts, _ = proven_shifts(stack)
+        for backend in ("fast", "sliced"):
+            products.products(stack, X[:, 0], shifts, backend)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_array_equal(K, given)
+    assert 0.0 < shifts[0] == shifts[1] < definite.psd_tolerance(K)
+    assert peak < 3.5 * 8 * K.size  # pieces of a matrix are beside it, which are less of a larger one
 
 
 @pytest.mark.parametrize("exponent", [-60, 60])

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from concurrent.futures import CancelledError, Future
+
 import joblib
 import numpy as np
 import pytest
+from joblib._utils import _retrieve_traceback_capturing_wrapped_call
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.model_selection import KFold
 
@@ -138,12 +141,41 @@ def test_a_process_that_is_killed_and_a_backend_without_generators_are_said_so(s
     with joblib.parallel_config(backend="multiprocessing"), pytest.raises(InvalidParameter, match=words):
         search.fit(X, y)
 
-    def killed(tasks):  # what joblib raises where the system has killed a process of loky
-        raise TerminatedWorkerError("A worker process was unexpectedly terminated.")
+    class KilledWorker(Exception):
+        """Dask's, of which that of a lost scheduler derives from the one of concurrent.futures."""
 
-    monkeypatch.setattr(workers, "Parallel", lambda **options: killed)
-    with pytest.raises(SolverFailure, match="n_jobs = 2: a process was killed"):
-        search.fit(X, y)
+    for raised, says in (  # by joblib, where the system has killed a process of loky, and by Dask
+        (TerminatedWorkerError("A worker process was unexpectedly terminated."), "a process was killed"),
+        (KilledWorker("attempted to run task on 4 different workers"), "a worker of the cluster died at a task"),
+        (CancelledError("scheduler-connection-lost"), "the connection to its scheduler, was lost; connect again"),
+        (RuntimeError("can't start new thread"), "no memory for 2 threads; give n_jobs=1"),
+    ):
+
+        def ended(tasks, raised=raised):
+            raise raised
+
+        monkeypatch.setattr(workers, "Parallel", lambda own=ended, **options: own)
+        with pytest.raises(SolverFailure, match=f"n_jobs = 2: .*{says}"):
+            search.fit(X, y)
+
+
+def test_a_task_of_dask_whose_worker_died_ends_the_waiting():
+    class Backend:
+        """joblib's: it sets the exception of a future, and calls nobody."""
+
+        def submit(self, batch, callback):
+            return batch
+
+    backend, told, good, bad = Backend(), [], Future(), Future()
+    for _ in range(2):
+        workers.answering(backend)
+    assert [backend.submit(future, told.append) for future in (good, bad)] == [good, bad]
+    good.set_result(1)
+    assert not told
+    bad.set_exception(ZeroDivisionError("of a worker"))
+    (out,) = told
+    with pytest.raises(ZeroDivisionError, match="of a worker"):
+        _retrieve_traceback_capturing_wrapped_call(out)
 
 
 def test_folds_that_ctrl_c_left_out_of_a_candidate_count_for_what_there_is():

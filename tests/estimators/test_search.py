@@ -175,14 +175,14 @@ def test_saved_as_the_chosen_model(samples, tmp_path):
         ({"Cs": 0}, InvalidParameter, "Cs = 0 must be a positive number of values, or the values"),
         ({"Cs": []}, InvalidParameter, r"Cs = \[\] must hold values in \(0, inf\)"),
         ({"Cs": [1.0, -1.0]}, InvalidParameter, r"must hold values in \(0, inf\)"),
-        ({"Cs": "1..10"}, InvalidParameter, r"Cs = '1\.\.10' must hold values"),
+        ({"Cs": "1..10"}, InvalidType, "Cs is <U5 data; give real numbers"),
         ({"scoring": ["accuracy"]}, InvalidParameter, r"scoring = \['accuracy'\] holds several measures; give the one"),
         ({"scoring": "neg_log_loss"}, InvalidParameter, "'neg_log_loss' needs probabilities.*such as 'roc_auc'"),
         ({"cv": GroupKFold(3)}, InvalidParameter, "needs groups: give groups=groups"),
         ({"cv": 1000}, InvalidParameter, r"cannot cut \d+ samples: .*n_splits=1000.* Give fewer folds"),
         ({"norms": []}, InvalidParameter, "norms is empty; give at least one"),
         ({"norms": [0.5]}, InvalidParameter, r"p = 0.5 must lie in \[1, inf\]"),
-        ({"rule": "1se"}, InvalidParameter, "rule = '1se' is unknown; known are best, one_standard_error"),
+        ({"rule": "1se"}, InvalidParameter, "rule = '1se' is unknown; known names: best, one_standard_error"),
         ({"cv": 1}, InvalidParameter, "cv = 1 cannot cut .* k-fold cross-validation requires at least one"),
         ({"cv": "five"}, InvalidParameter, "cv = five cannot cut .* Give fewer folds"),
         ({"cv": []}, InvalidParameter, r"cv = \[\] has no folds; give a number of them"),
@@ -271,6 +271,8 @@ def test_groups_of_samples_stay_together(samples):
     found = MKLClassifierCV(cv=GroupKFold(3), **common).fit(X, y, groups=groups)
     expected = MKLClassifierCV(cv=list(GroupKFold(3).split(X, y, groups)), **common).fit(X, y)
     np.testing.assert_array_equal(found.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"])
+    with pytest.raises(InvalidParameter, match="cv = 3 does not keep groups together: give a splitter that does"):
+        MKLClassifierCV(cv=3, **common).fit(X, y, groups=groups)
 
 
 def test_scores_that_are_no_numbers(samples):

@@ -278,7 +278,7 @@ def test_contributions_add_up_to_the_score(three_classes, options):
     )
     number = MKLRegressor("linear, rbf(1)").fit(X, X[:, 0])
     np.testing.assert_allclose(number.contributions(X_new).sum(axis=1) + number.intercept_, number.predict(X_new))
-    with pytest.raises(InvalidParameter, match="by = 'variable' is unknown; known are kernel and group"):
+    with pytest.raises(InvalidParameter, match="by = 'variable' is unknown; known names: kernel, group"):
         model.contributions(X_new, by="variable")
 
 
@@ -428,7 +428,7 @@ def test_stability_counts_how_often_a_kernel_is_chosen(three_classes):
     fitted = model.fit(X, y == "top")
     ax = plotting.contributions(fitted[-1], fitted[0].transform(X), by="group", labels=y)
     assert [text.get_text() for text in ax.get_legend().get_texts()] == ["low", "mid", "top"]
-    for wrong in ({"fits": 1}, {"fits": True}, {"share": 1.0}):
+    for wrong in ({"fits": 1}, {"share": 1.0}):
         with pytest.raises(InvalidParameter):
             stability(model, X, y, **wrong)
     with pytest.raises(InvalidParameter, match=r"share = 0\.999 cannot cut 36 samples: .*another share"):

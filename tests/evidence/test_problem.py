@@ -187,7 +187,7 @@ def test_wrong_arguments(function, good, argument, fine):
         (
             {"method": ["newton"]},
             InvalidParameter,
-            r"method = \['newton'\] is unknown; known are 'newton', 'reweighted'",
+            r"method = \['newton'\] is unknown; known names: newton, reweighted",
         ),
         ({"start": [1.0, 1.0]}, InvalidParameter, r"start has shape \(2,\); expected \(3,\)"),
         ({"start": [1.0, -1.0, 0.0]}, InvalidParameter, r"start\[1\] = -1 is negative"),

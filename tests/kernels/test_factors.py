@@ -105,7 +105,7 @@ LATE[-1, 1] = np.nan
         ([np.ones((4, 1), dtype=complex)], InvalidType, "complex"),
         ([np.ma.masked_array(np.ones((4, 1)))], InvalidType, "mask"),
         ([np.full((4, 1), 1e200)], InvalidInput, "squares overflow"),
-        (3, InvalidType, "factors is int"),
+        (3, InvalidType, r"factors is 3 \(int\)"),
     ],
 )
 def test_bad_factors_are_refused_in_a_sentence(given, error, says):
@@ -176,7 +176,7 @@ def test_groups_are_normalised_as_their_matrices_are(form, method):
         kernels.column_groups(form(X), groups, normalize=method)
     with pytest.raises(InvalidParameter, match="keep=True"):
         kernels.column_groups(X, groups, dtype=np.float32)
-    with pytest.raises(InvalidType, match="groups is int"):
+    with pytest.raises(InvalidType, match=r"groups is 3 \(int\)"):
         kernels.column_groups(X, 3)
     with pytest.raises(InvalidParameter, match="spherical"):
         kernels.column_groups(X, groups, normalize="spherical")

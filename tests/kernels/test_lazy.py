@@ -245,13 +245,13 @@ def test_memory_is_that_of_a_few_blocks(X):
 @pytest.mark.parametrize(
     ("options", "error", "says"),
     [
-        ({"storage": "disk"}, InvalidParameter, "storage = 'disk' is unknown; give 'memory', 'lazy', 'auto'"),
+        ({"storage": "disk"}, InvalidParameter, "storage = 'disk' is unknown; known names: memory, lazy, auto"),
         ({"storage": "lazy", "cache": "2 apples"}, InvalidParameter, "cache = '2 apples' is not understood"),
         ({"storage": "lazy", "cache": "900TB"}, InvalidParameter, "the memory that is free: cache='.*' would fit"),
         ({"storage": "lazy", "cache": -1}, InvalidParameter, "cache = -1 must lie in"),
         ({"storage": "lazy", "cache": None, "precision": "half"}, InvalidParameter, "precision = 'half' is unknown"),
         ({"storage": "memory", "precision": "half"}, InvalidParameter, "precision = 'half' is unknown"),
-        ({"storage": "lazy", "cache": [1]}, InvalidType, "cache is list; give bytes"),
+        ({"storage": "lazy", "cache": [1]}, InvalidType, r"cache is \[1\] \(list\); give a number"),
     ],
 )
 def test_bad_options(X, options, error, says):

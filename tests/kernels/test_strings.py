@@ -170,7 +170,7 @@ def test_on_one_of_several_variables(X, rng):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"kind": "dilation"}, "kind = 'dilation' is unknown; known are dil, dil_trans, all"),
+        ({"kind": "dilation"}, "kind = 'dilation' is unknown; known names: dil, dil_trans, all"),
         ({"levels": []}, r"levels = \(\) must hold at least one scale"),
         ({"levels": [1, 1]}, r"levels = \(1, 1\) must hold"),
         ({"levels": [0.5]}, r"level 0.5 must be an integer in \[-20, 20\]"),

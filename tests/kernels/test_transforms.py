@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from makers import make_kernels, make_samples
 
+from mklref import Problem, solve
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
-from mklref.kernels import ArrayStack, center, linear, normalize, stack
+from mklref.kernels import ArrayStack, center, diagnose, linear, normalize, stack
 
 METHODS = ("trace", "multiplicative", "spherical")
 N, NEW = 17, 6
@@ -145,7 +146,7 @@ def test_negative_diagonals_are_refused():
 
 @pytest.mark.parametrize("method", ["Trace", "", None, 3, ["trace"]])
 def test_unknown_methods_are_refused(joint, method):
-    with pytest.raises(InvalidParameter, match=r"is unknown; known are 'trace', 'multiplicative', 'spherical'"):
+    with pytest.raises(InvalidParameter, match=r"is unknown; known names: trace, multiplicative, spherical"):
         normalize(joint, method)
 
 
@@ -169,3 +170,17 @@ def test_test_kernels_must_fit(joint):
         normalize(K, "trace", K_new.astype(complex))
     with pytest.raises(InvalidKernel, match="not symmetric"):
         center(joint[:, :N, 1 : N + 1])
+
+
+def test_kernels_whose_sums_leave_float64_are_refused():
+    K = np.eye(4) + 0.5
+    for scaled in (K * 1e308, np.where(np.eye(4) > 0.0, 1.7e308, 0.0)):
+        for use in (center, lambda given: normalize(given, "trace"), lambda given: diagnose([given])):
+            with pytest.raises(InvalidKernel, match=r"entries up to 1\.\d+e\+308.*divide it by a power of two"):
+                use(scaled)
+    np.testing.assert_array_equal(normalize(K * 2.0**1000, "trace"), normalize(K, "trace"))
+    with pytest.raises(InvalidInput, match=r"K_new\[0\] is beyond float64"):
+        normalize([0.1 * K], "multiplicative", [np.full((2, 4), 1e308)])
+    y = np.array([1.0, 1.0, -1.0, -1.0])
+    with pytest.raises(InvalidInput, match="scores leave float64"):
+        solve(Problem([K], y)).decision_function(1.7e308 * y[None, None])
