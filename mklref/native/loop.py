@@ -22,13 +22,14 @@ import numpy as np
 from mklref._run import Best, Recorder
 from mklref._threads import blas_threads
 from mklref._typing import Array
+from mklref.certificate.allowance import squares_error
 from mklref.certificate.bounds import unit_of
 from mklref.exceptions import KernelsLost
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
 from mklref.native import tuning
 from mklref.native.large_q import LargeQ
-from mklref.native.point import Patience, Point, restored
+from mklref.native.point import Patience, Point
 from mklref.native.step import Cut, shortened, step
 from mklref.regularizers import BlockNorm
 from mklref.solution import History, Record, Solution, Status
@@ -251,25 +252,33 @@ class Loop:
             if self.best.note(mixed).working_gap <= self.target:
                 return mixed, True
         trial = self.evaluate(model.weights)
-        curved = self.psi is None
-        if curved and trial.gap > self.target and (back := restored(machine, trial, centre)) is not None:
-            if (other := self.evaluate(back)).merit < min(trial.merit, centre.merit):
-                return other, True
+        if self.psi is None and trial.gap > self.target and (back := self.misled(trial, centre)) is not None:
+            if (closed := self.evaluate(back)).merit < min(trial.merit, centre.merit):
+                return closed, True
             self.resume(trial)
         if promise <= min(self.target, tuning.NOTHING * centre.working_gap):
             # A model that has nothing left to gain, but a gap, has taken a kink of J for curvature.
             self.trust = tuning.LESS * self.trust if trial.working_gap > 0.5 * centre.working_gap else 1.0
-        serious = self._is_serious(trial, centre, promise)
-        wild = curved and trial.merit - model.value > tuning.WILD * abs(trial.merit)
-        if serious and wild and trial.gap > self.target:
-            # It fell, but far less than the model had it: weights of another order, as of a step to 0. Norms show it.
-            closed = self.evaluate(self.closed_form(centre))
-            trial = closed if closed.merit < trial.merit else self.resume(trial)
-        return trial, serious
+        return trial, self._is_serious(trial, centre, promise)
 
-    def closed_form(self, point: Point) -> Array:
+    def misled(self, trial: Point, centre: Point) -> Array | None:
+        """The closed form (M,) at the centre, if J shows that the model has taken weights to another order; else None.
+
+        J, which is convex and not negative, shows it where the cut of the trial point is below 0 at the closed form. So
+        it is after a step to 0 of a kernel that is far too large, whose q was next to nothing, and is so large now that
+        Newton's steps back are below rounding. Norms change less than weights; rounding hides those that are smaller.
+        """
+        if self.problem.intercept_cost:  # J is negative
+            return None
+        machines = self.machine.machines
+        noise = sum(squares_error(own.problem, own.beta, own.forms.images) for own in machines)
+        closed = self.closed_form(centre, noise)
+        return closed if trial.cut.at(closed) < 0.0 else None
+
+    def closed_form(self, point: Point, least: Array | float = 0.0) -> Array:
         """The weights (M,) for the present block norms: J + psi falls, however far the model is off (Kloft (17))."""
-        return self.problem.regularizer.weights_from_norms(point.weights * np.sqrt(point.squares))
+        norms = point.weights * np.sqrt(np.maximum(point.squares, least))
+        return self.problem.regularizer.weights_from_norms(norms)
 
     def _is_serious(self, trial: Point, centre: Point, promise: float) -> bool:
         """Whether the merit has fallen by a share of what was promised; else the trial point is a cut.
