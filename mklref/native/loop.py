@@ -16,6 +16,7 @@ nowhere says so (STALLED), and whoever runs it may know a better point to go on 
 from __future__ import annotations
 
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
@@ -345,14 +346,22 @@ class Loop:
 
     def solution(self, status: Status) -> Solution:
         """The best point with a certificate recomputed from scratch."""
-        best = self.best.point
-        assert best is not None
-        found = self._judged(best, status)
-        gap, noise = found.certificate.gap, found.certificate.rounding
-        if self.first is None or found.status is Status.OPTIMAL or not 2.0 * noise > gap:
+        point = self.best.point
+        assert point is not None
+        found = self._judged(point, status)
+        bounds = found.certificate
+        if found.status is Status.OPTIMAL or not bounds.rounding > self.tol * bounds.size:
             return found
-        # Only now is it known what rounding costs.
-        return min(found, self._judged(self.first, status), key=lambda solution: solution.certificate.gap)
+        # Only now is it known what rounding costs: of q, in the lower bound of (t beta, theta / t), t^2 as much as in
+        # that of (beta, theta), the same function. The bound is concave in t.
+        while not self.problem.intercept_cost:
+            point = replace(point, beta=0.5 * point.beta, weights=2.0 * point.weights)
+            shorter = self._judged(point, status)
+            if not shorter.certificate.gap < found.certificate.gap:
+                break
+            found = shorter
+        first = found if self.first is None else self._judged(self.first, status)
+        return min(found, first, key=lambda solution: solution.certificate.gap)
 
     def last_centre(self) -> Solution | None:
         """Where the run ended, which may be better than what is best by bounds that rounding makes, to be polished."""
