@@ -56,24 +56,33 @@ def curved_step(
     """
     W, members = compressed(W), relatives(regularizer)
     offset = float((D - 0.5 * (Q @ centre)).max())
-    scale = members[0].dual_scale(np.sqrt(Q[0]))
-    limit = _WELL_INSIDE * scale**2 * float(Q[0].max())
-    cone = len(members) > 1 and regularizer.degree == 2.0
-    known, share = 2.0 * (W.T @ (W @ centre)), np.eye(len(D))[0]
-    z = W @ (_weights_inside(limit, Q[0], W, centre) if scale < 1.0 else centre)
-    for k, member in enumerate(members, start=1 - len(members)):
-        dual = _Dual(member, Q, D - offset, W, known)
-        accuracy = _ACCURACY if k == 0 else max(_ACCURACY, _ROUGHLY * _LAST * _FACTOR**k)
-        z, share = dual.minimised(z, share, accuracy, k == 0, deadline)
+    while (end := _followed(members, Q, D - offset, W, centre, deadline)) is None:
         # J falls along every ray of weights, a model of too much curvature has its minimum inside the ball: qhat is 0.
-        if cone and k < 0 and dual.qhat(z, share).max() < _COLLAPSED * (share @ Q).max():
-            return curved_step(regularizer, Q, D, 0.5 * W, centre, deadline)
-    g = np.sqrt(dual.qhat(z, share))
+        W = 0.5 * W
+    g, share = end
     weights = members[-1].weights_from_dual(g)
     if members[-1] is not regularizer:
         weights = regularizer.weights_from_norms(weights * g)
     value = float((D - 0.5 * (Q @ weights)).max()) + 0.5 * float(np.sum((W @ (weights - centre)) ** 2))
     return weights, value + regularizer.weight_penalty(weights), share
+
+
+def _followed(
+    members: list[Regularizer], Q: Array, D: Array, W: Array, centre: Array, deadline: float
+) -> tuple[Array, Array] | None:
+    """The root of qhat and lambda at the minimum for the last member, by way of all others; None if qhat collapses."""
+    scale = members[0].dual_scale(np.sqrt(Q[0]))
+    limit = _WELL_INSIDE * scale**2 * float(Q[0].max())
+    known, share = 2.0 * (W.T @ (W @ centre)), np.eye(len(D))[0]
+    z = W @ (_weights_inside(limit, Q[0], W, centre) if scale < 1.0 else centre)
+    for k, member in enumerate(members, start=1 - len(members)):
+        dual = _Dual(member, Q, D, W, known)
+        accuracy = _ACCURACY if k == 0 else max(_ACCURACY, _ROUGHLY * _LAST * _FACTOR**k)
+        z, share = dual.minimised(z, share, accuracy, k == 0, deadline)
+        qhat = dual.qhat(z, share)
+        if k < 0 and member.degree == 2.0 and qhat.max() < _COLLAPSED * (share @ Q).max():
+            return None
+    return np.sqrt(qhat), share
 
 
 def relatives(regularizer: Regularizer) -> list[Regularizer]:
@@ -150,8 +159,10 @@ class _Dual:
             else:
                 break
             if t < _CRAWLING:  # a threshold of the weights is near, which no halving may ever pass
-                t = self._beyond_the_threshold(z, share, dz, dshare, 2.0 * t, 0.5 * slope)
-                new_value, new_g = self.value(z + t * dz, share + t * dshare)
+                beyond = self._beyond_the_threshold(z, share, dz, dshare, 2.0 * t, 0.5 * slope)
+                value_there, g_there = self.value(z + beyond * dz, share + beyond * dshare)
+                if value_there <= new_value:  # slopes that overflow tell nothing
+                    t, new_value, new_g = beyond, value_there, g_there
             z, share, value, g = z + t * dz, share + t * dshare, new_value, new_g
             if time.perf_counter() > deadline:
                 break

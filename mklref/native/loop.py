@@ -15,20 +15,23 @@ nowhere says so (STALLED), and whoever runs it may know a better point to go on 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
 from mklref._run import Best, Recorder
 from mklref._threads import blas_threads
 from mklref._typing import Array
+from mklref.certificate.allowance import squares_error
 from mklref.certificate.bounds import unit_of
 from mklref.exceptions import KernelsLost
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
 from mklref.native import tuning
 from mklref.native.large_q import LargeQ
-from mklref.native.point import Patience, Point, restored
+from mklref.native.point import Patience, Point
 from mklref.native.step import Cut, shortened, step
 from mklref.regularizers import BlockNorm
 from mklref.solution import History, Record, Solution, Status
@@ -255,25 +258,33 @@ class Loop:
             if self.best.note(mixed).working_gap <= self.target:
                 return mixed, True
         trial = self.evaluate(model.weights)
-        curved = self.psi is None
-        if curved and trial.gap > self.target and (back := restored(machine, trial, centre)) is not None:
-            if (other := self.evaluate(back)).merit < min(trial.merit, centre.merit):
-                return other, True
+        if self.psi is None and trial.gap > self.target and (back := self.misled(trial, centre)) is not None:
+            if (closed := self.evaluate(back)).merit < min(trial.merit, centre.merit):
+                return closed, True
             self.resume(trial)
         if promise <= min(self.target, tuning.NOTHING * centre.working_gap):
             # A model that has nothing left to gain, but a gap, has taken a kink of J for curvature.
             self.trust = tuning.LESS * self.trust if trial.working_gap > 0.5 * centre.working_gap else 1.0
-        serious = self._is_serious(trial, centre, promise)
-        wild = curved and trial.merit - model.value > tuning.WILD * abs(trial.merit)
-        if serious and wild and trial.gap > self.target:
-            # It fell, but far less than the model had it: weights of another order, as of a step to 0. Norms show it.
-            closed = self.evaluate(self.closed_form(centre))
-            trial = closed if closed.merit < trial.merit else self.resume(trial)
-        return trial, serious
+        return trial, self._is_serious(trial, centre, promise)
 
-    def closed_form(self, point: Point) -> Array:
+    def misled(self, trial: Point, centre: Point) -> Array | None:
+        """The closed form (M,) at the centre, if J shows that the model has taken weights to another order; else None.
+
+        J, which is convex and not negative, shows it where the cut of the trial point is below 0 at the closed form. So
+        it is after a step to 0 of a kernel that is far too large, whose q was next to nothing, and is so large now that
+        Newton's steps back are below rounding. Norms change less than weights; rounding hides those that are smaller.
+        """
+        if self.problem.intercept_cost:  # J is negative
+            return None
+        machines = self.machine.machines
+        noise = sum(squares_error(own.problem, own.beta, own.forms.images) for own in machines)
+        closed = self.closed_form(centre, noise)
+        return closed if trial.cut.at(closed) < 0.0 else None
+
+    def closed_form(self, point: Point, least: Array | float = 0.0) -> Array:
         """The weights (M,) for the present block norms: J + psi falls, however far the model is off (Kloft (17))."""
-        return self.problem.regularizer.weights_from_norms(point.weights * np.sqrt(point.squares))
+        norms = point.weights * np.sqrt(np.maximum(point.squares, least))
+        return self.problem.regularizer.weights_from_norms(norms)
 
     def _is_serious(self, trial: Point, centre: Point, promise: float) -> bool:
         """Whether the merit has fallen by a share of what was promised; else the trial point is a cut.
@@ -340,17 +351,34 @@ class Loop:
 
     def solution(self, status: Status) -> Solution:
         """The best point with a certificate recomputed from scratch."""
-        best, others = self.best.point, []
+        best, hopeful = self.best.point, self.hopeful
         assert best is not None
         found = self._judged(best, status)
+        certified, bounds = [found], found.certificate
         if found.status is Status.OPTIMAL:
             return found
-        if self.hopeful is not None and self.hopeful.working_gap < 0.5 * found.certificate.gap:
-            others.append(self.hopeful)  # bounds for kernels that were not read are far
-        if self.first is not None and 2.0 * found.certificate.rounding > found.certificate.gap:
-            others.append(self.first)  # only now is it known what rounding costs
-        certified = [found, *(self._judged(other, status) for other in others if other is not best)]
+        if hopeful is not None and hopeful is not best and hopeful.working_gap < 0.5 * bounds.gap:
+            certified.append(self._judged(hopeful, status))  # bounds for kernels that were not read are far
+        if bounds.rounding > self.tol * bounds.size:  # only now is it known what rounding costs
+            certified += self._shortened(best, bounds.gap, status)
+            certified += [] if self.first is None else [self._judged(self.first, status)]
         return min(certified, key=lambda solution: solution.certificate.gap)
+
+    def _shortened(self, point: Point, gap: float, status: Status) -> Iterator[Solution]:
+        """The same function as (t beta, theta / t), t = 1/2, 1/4, ..., while its gap shrinks.
+
+        In the lower bound, which is concave in t, the rounding of q counts t^2 of what it is at t = 1.
+        """
+        regularizer = self.problem.regularizer
+        while not self.problem.intercept_cost:
+            point = replace(point, beta=0.5 * point.beta, weights=2.0 * point.weights)
+            if regularizer.weight_form == "min" and not np.isfinite(regularizer.weight_penalty(point.weights)):
+                return  # no such weights
+            shorter = self._judged(point, status)
+            if not shorter.certificate.gap < gap:
+                return
+            gap = shorter.certificate.gap
+            yield shorter
 
     def last_centre(self) -> Solution | None:
         """Where the run ended, which may be better than what is best by bounds that rounding makes, to be polished."""

@@ -1,4 +1,4 @@
-"""One evaluated point of the loop, what a step to 0 may lose, and how long points may go without becoming better."""
+"""One evaluated point of the loop, and how long points may go without becoming better."""
 
 from __future__ import annotations
 
@@ -8,9 +8,6 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.certificate.allowance import squares_error
-from mklref.machines.joint import JointMachine
-from mklref.machines.machine import Machine
 from mklref.native import tuning
 from mklref.native.step import Cut
 
@@ -44,26 +41,6 @@ class Point:
     def gap(self) -> float:
         """upper - lower."""
         return self.upper - self.lower
-
-
-def restored(machine: Machine | JointMachine, trial: Point, centre: Point) -> Array | None:
-    """Weights (M,) with the norms of the centre for what fell too far in the trial, where J tells; else None.
-
-    A kernel that is far too large has a q of next to nothing, for which the model takes its weight to 0; there q is so
-    large that Newton's steps back are below rounding. Between, at the closed form, the norms are about right. J, which
-    is convex and not negative, tells where its slope at the trial would take it below 0 on the way there.
-    """
-    problem = machine.problem
-    if problem.intercept_cost:  # J is negative
-        return None
-    closed_form = problem.regularizer.weights_from_norms
-    noise = sum(squares_error(own.problem, own.beta, own.forms.images) for own in machine.machines)
-    norms = centre.weights * np.sqrt(np.maximum(centre.squares, noise))
-    closed = closed_form(norms)
-    fell = (trial.weights < closed) & (closed < centre.weights)
-    if not np.any(0.5 * (trial.squares * (closed - trial.weights))[fell] > trial.merit):
-        return None
-    return np.asarray(closed_form(np.where(fell, norms, trial.weights * np.sqrt(trial.squares))))
 
 
 class Patience:

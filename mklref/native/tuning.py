@@ -33,11 +33,6 @@ reads; 45 and 1.48 at 1."""
 SERIOUS = 0.1
 """Share of the promised decrease with which a trial point becomes the new centre. At 1e-4 cancer at p = 1 takes 53
 points and 4.0 reads in place of 32 and 1.2, and lines (100 samples) 69 and 58 in place of 38 and 28."""
-WILD = 0.5
-"""Share of its own merit by which a trial point that is serious may be above the model where psi is curved; beyond, the
-closed form is tried beside it. Without, 40 of 1500 random problems (`validation.attack`) take two to six times as many
-machines and four end at a gap near 1; of the benchmark lines takes 118 machines in place of 97 (400 samples, C = 100,
-p = 4/3), digits two more with four regularisers of eight, and cancer one less of 16 at p = 4/3."""
 CUTS = 15
 """Cuts that are kept beside that of the centre, the latest ones. With all of them the same points; cancer at p = 1
 takes a fifth longer, lines (200 samples, C = 0.01) 27 % more reads."""

@@ -254,6 +254,18 @@ def test_an_elastic_net_that_is_all_but_sparse_takes_as_few_machines_as_others(l
     assert len(solution.history) <= 40
 
 
+def test_a_function_whose_lower_bound_rounding_hides_is_returned_with_one_that_it_does_not_hide():
+    """beta'K_1 beta = 0 is below the rounding of K_1, so that its bound is below 0, the one of f = 0."""
+    for seed in (0, 2, 5):
+        rng = np.random.default_rng(seed)
+        A, B = rng.normal(size=(12, 1)), rng.normal(size=(12, 12))
+        kernels, y = [1e9 * (A @ A.T), 1e-9 * (B @ B.T)], rng.normal(size=12)
+        problem = mklref.Problem(kernels, y, C=1e4, loss="epsilon_insensitive", regularizer=Tikhonov(1, 1.0))
+        solution = mklref.solve(problem)
+        assert solution.objective < 0.97 * mklref.certify(problem, np.zeros(12), weights=np.ones(2)).upper
+        assert solution.certificate.relative_gap < 0.95
+
+
 @pytest.mark.parametrize("weighted", [WeightedL1, lambda scale: WeightedLp(1, scale)], ids=["omega", "scale"])
 def test_scales_of_the_penalty_are_those_of_the_kernels(weighted):
     """80 kernels, whose weights and squares can be compared only in the units that their scales make."""

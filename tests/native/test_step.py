@@ -16,6 +16,7 @@ import mklref
 from mklref.formulations.weighted_primal import psi
 from mklref.machines import machine_for
 from mklref.machines.loops import QuadraticProgram
+from mklref.native.curved import _Dual
 from mklref.native.step import Cut, Step, shortened, step
 from mklref.regularizers import BlockNorm, Fixed, Groups, HalfPower, Lp, Power, Tikhonov, WeightedL1, WeightedLp
 from mklref.solution import Status
@@ -240,3 +241,14 @@ def test_the_way_there_leads_down(regularizer, rng):
 def test_problems_whose_solution_is_at_a_kink_are_solved(seed, family, random_problem):
     """J has a kink, or nearly one, where these end: one dual point does not close the gap there, a mixture does."""
     assert mklref.solve(random_problem(seed, family)).status is Status.OPTIMAL
+
+
+def test_a_way_past_a_threshold_is_taken_only_where_it_leads_down(rng, monkeypatch):
+    """Where weights overflow their slopes are wrong, and nothing else tells how far it is."""
+    regularizer, asked = Lp(1.01), []
+    q, W, theta = ridge_machine(regularizer, rng, rank=2)
+    W *= 10.0
+    expected = model(regularizer, q, W, theta, newton(regularizer, q, W, theta))
+    monkeypatch.setattr(_Dual, "_beyond_the_threshold", lambda *line: asked.append(line) or 1e9)
+    assert model(regularizer, q, W, theta, newton(regularizer, q, W, theta)) == pytest.approx(expected)
+    assert asked
