@@ -130,7 +130,7 @@ def approached(path: Path, tol: float) -> tuple[Status | None, float]:
 def _step(path: Path, grams: Array, vectors: Array, first: bool) -> float:
     """Solve the problem with the model of the samples; how far scores between the ends move."""
     inner, model, gap = copy(path), Model(grams), path.gap
-    inner.rounds, inner.rows, inner.counters = Rounds(path.rounds.stack, [model]), np.inf, dict(path.counters)
+    inner.rounds, inner.rows, inner.counters = Rounds([model]), np.inf, dict(path.counters)
     inner.count = path.psi.count if path.psi.fixed is None else 0
     if first and inner.count:
         multipliers(inner, path.v / path.theta[path.owner] if path.v.any() else path.w)

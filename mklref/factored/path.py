@@ -22,9 +22,10 @@ from mklref._typing import Array
 from mklref.certificate.bounds import relative, unit_of
 from mklref.factored.approach import approached, suits
 from mklref.factored.nearby import EDGES, Far
-from mklref.factored.rounds import Rounds, machines_of, samples_for
+from mklref.factored.rounds import Rounds, samples_for
 from mklref.factored.step import multipliers, pull, take_step
 from mklref.factored.weights import Psi, psi_of
+from mklref.kernels.factor_stack import FactorStack
 from mklref.problem import Problem
 from mklref.solution import Record, Status
 
@@ -88,18 +89,19 @@ class Path:
     def __init__(
         self, problem: Problem, rounds: Rounds, recorder: Recorder[Record], save: Callable[[], None] | None = None
     ) -> None:
-        machines = [machine for _, machine in machines_of(problem)]
+        machines, stack = [machine.problem for machine in problem.machines], problem.kernels
+        assert isinstance(stack, FactorStack)
         self.problem, self.rounds, self.recorder = problem, rounds, recorder
         self.first: Problem = machines[0]
         self.psi: Psi = psi_of(problem.regularizer, self.first.n_kernels)
-        self.kernel, self.rank = rounds.stack.owner, rounds.stack.rank
+        self.stack, self.kernel, self.rank = stack, stack.owner, stack.rank
         self.owner = self.psi.member[self.kernel]
         """The weight of each column of L."""
         self.each = [
             samples_for(one.loss, one.y[:2], one.costs[:2]) for one in machines
         ]  # for what they have in common
         self.samples = np.array([float(machine.n_samples) for machine in machines])
-        self.largest = rounds.stack.largest_diagonals()
+        self.largest = stack.largest_diagonals()
         self.unit = unit_of(self.first)
         self.lower, self.upper = -np.inf, np.inf
         self.best: Point | None = None
@@ -332,7 +334,7 @@ class Path:
         self.counters["passes"] += share
         self.w = vectors[:, :-1, 1] + vectors[:, :-1, 2]
         if not np.isfinite(self.w).all():
-            self.rounds.stack.require_finite()
+            self.stack.require_finite()
         if self.fresh and self.psi.fixed is None:
             multipliers(self, self.w)
         return grams, vectors, sums

@@ -1,4 +1,4 @@
-"""`DistributedStack`: kernels as factors whose rows are on the workers of a Dask cluster, and the rounds over them."""
+"""`DistributedStack`: kernels as factors whose rows are on the workers of a Dask cluster."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from mklref._typing import Array
 from mklref._validate import checked_count, checked_number
 from mklref.exceptions import InvalidInput, InvalidType
 from mklref.factored.cluster import Cluster, ClusterLost, Parts, Session, Source, require_dask
-from mklref.factored.rounds import Rounds
-from mklref.factored.shard import Total
 from mklref.kernels.factor_sources import aligned
 from mklref.kernels.factor_stack import FactorStack
 
@@ -207,8 +205,7 @@ class DistributedStack(FactorStack):
 
     def _summed(self, name: str, v: Array) -> Array:
         each = [(v[first:last],) for first, last in pairwise(self.edges)]
-        total: Total = self._asked.apply(name, each, together=True)[0]
-        return total.sums[0]
+        return np.asarray(self._asked.apply(name, each, together=True)[0].sums[0])
 
     @property
     def _asked(self) -> Session:
@@ -221,28 +218,6 @@ class DistributedStack(FactorStack):
         """The holders forget the products of a part that nobody has any more."""
         if getattr(self, "_products", None) is not None:
             self._products.close()  # type: ignore[union-attr]
-
-
-class Remote(Rounds):
-    """The shards of a stack on workers."""
-
-    remote = True
-
-    def __init__(self, stack: DistributedStack, targets: Sequence[Any]) -> None:
-        super().__init__(stack, ())
-        self.session = Session(stack.cluster, stack.chosen, targets, stack.shape[1])
-
-    def sum(self, name: str, *arguments: Any) -> Total:
-        """As `Rounds`, from worker to worker."""
-        return self.session.sum(name, *arguments)
-
-    def kept(self) -> Array:
-        """As `Rounds`."""
-        return np.concatenate(self.session.each("kept"), axis=1)
-
-    def close(self) -> None:
-        """The workers forget the vectors."""
-        self.session.close()
 
 
 def local_client(workers: int = 2, **options: Any) -> Any:

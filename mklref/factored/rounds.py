@@ -23,12 +23,12 @@ from mklref.problem import Problem
 
 
 class Rounds:
-    """Shards of a stack in this process; elsewhere they are `Remote`."""
+    """Shards in this process; those on workers are a `Session`."""
 
     remote = False
 
-    def __init__(self, stack: FactorStack, shards: Sequence[Any]) -> None:
-        self.stack, self.shards = stack, shards
+    def __init__(self, shards: Sequence[Any]) -> None:
+        self.shards = shards
 
     def sum(self, name: str, *arguments: Any) -> Total:
         """What each shard says, a `Nearby`, by its method of this name, summed."""
@@ -55,18 +55,13 @@ class Targets(NamedTuple):
 def targets_between(problem: Problem, first: int, last: int) -> list[Targets]:
     """What the samples first to last are, for each machine."""
     found = []
-    for rows, one in machines_of(problem):
+    for one, rows, *_ in problem.machines:
         if len(rows) == problem.n_samples:
             found.append(Targets(one.loss, one.y[first:last], one.costs[first:last], None))
             continue
         a, b = np.searchsorted(rows, [first, last])
         found.append(Targets(one.loss, one.y[a:b], one.costs[a:b], rows[a:b] - first))
     return found
-
-
-def machines_of(problem: Problem) -> list[tuple[Any, Any]]:
-    """(samples, problem) of each machine."""
-    return [(machine.samples, machine.problem) for machine in problem.machines]
 
 
 def opened(stack: FactorStack, targets: Sequence[Targets], first: int, last: int, n: int) -> Nearby:

@@ -17,10 +17,10 @@ from mklref._typing import Array
 from mklref.certificate import Certificate, certify
 from mklref.exceptions import Interrupted
 from mklref.factored.approach import approached
-from mklref.factored.cluster import ClusterLost
+from mklref.factored.cluster import ClusterLost, Session
 from mklref.factored.path import Path, Point, Start
-from mklref.factored.remote import DistributedStack, Remote
-from mklref.factored.rounds import Rounds, machines_of, opened, targets_between
+from mklref.factored.remote import DistributedStack
+from mklref.factored.rounds import Rounds, opened, targets_between
 from mklref.kernels.factor_stack import FactorStack
 from mklref.multiclass import random_part
 from mklref.problem import Problem, on_samples
@@ -152,8 +152,8 @@ def _rounds(problem: Problem) -> Rounds:
     assert isinstance(stack, FactorStack)
     shards = [(first, last, targets_between(problem, first, last)) for first, last in pairwise(stack.edges)]
     if isinstance(stack, DistributedStack):
-        return Remote(stack, [targets for *_, targets in shards])
-    return Rounds(stack, [opened(stack, targets, first, last, n) for first, last, targets in shards])
+        return Session(stack.cluster, stack.chosen, [targets for *_, targets in shards], n)
+    return Rounds([opened(stack, targets, first, last, n) for first, last, targets in shards])
 
 
 def _from_solution(stack: FactorStack, start: Solution) -> Start:
@@ -275,8 +275,7 @@ def _towards(problem: Problem, point: Point, beta: Array, weights: Array) -> Arr
     stack, made = problem.kernels, beta.copy()
     assert isinstance(stack, FactorStack)
     root = np.sqrt(weights)[stack.owner]
-    for row, v, (samples, machine) in zip(made, point.v, machines_of(problem), strict=True):
-        rows = slice(None) if samples is None else samples
+    for row, v, (machine, rows, *_) in zip(made, point.v, problem.machines, strict=True):
         lower, upper, room = _room(machine, row[rows])
         D, size = np.zeros(len(row)), stack.rank + machine.intercept
         D[rows] = room
@@ -314,8 +313,7 @@ def settled(problem: Problem, beta: Array) -> Array:
     sample would be a support vector, and the exact kernels would be asked for all of their entries.
     """
     made = beta.copy()
-    for row, (samples, machine) in zip(made, machines_of(problem), strict=True):
-        rows = slice(None) if samples is None else samples
+    for row, (machine, rows, *_) in zip(made, problem.machines, strict=True):
         row[rows] = _at_the_ends(machine, row[rows])
     return made
 
