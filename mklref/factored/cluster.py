@@ -32,7 +32,7 @@ _WITHOUT = 60.0
 """Seconds without any worker."""
 _REPEATS = 5
 """Rounds in a row that may break."""
-_REPLAYED = ("score", "begin", "assemble", "first", "second", "third", "keep", "look", "evaluate")
+_REPLAYED = ("score", "begin", "assemble", "first", "second", "keep", "look", "evaluate")
 """What changes a shard."""
 
 

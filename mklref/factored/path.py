@@ -143,7 +143,7 @@ class Path:
         self._count(self.samples)
         size = max(float(self.rounds.sum("score", self.v, self.b).sums[0]), self._size())
         self.tau = start.share * size / max(self.count, 1)
-        self.length, self.centred, self.fresh, self.stuck, self.gap = 0.0, False, True, False, np.inf
+        self.length, self.fresh, self.stuck, self.gap = 0.0, True, False, np.inf
         if not self.away_from:
             total = self._begun()
             if self.first.intercept_cost:
@@ -198,10 +198,10 @@ class Path:
         """Take the step, compute all scores anew, and go on with samples that are so near to where their loss bends."""
         self.near = near
         digits = self.digits if self.relative_gap() < _READ else 0
-        told = self.rounds.sum("look", self.length, self.centred, self.v, self.b, self.tau, near, digits)
+        told = self.rounds.sum("look", self.length, self.v, self.b, self.tau, near, digits)
         vectors, sums, counts, (squares, number) = told.sums
         self.length, self.looked, self.far = 0.0, True, None
-        self.change = float(np.sqrt(squares / number)) if number else self.change
+        self.change = float(np.sqrt(squares / number)) if number else np.nan
         self.counters["passes"] += 1.0
         self._count(counts[:, 0])
         if counts[:, 0].sum() < self.samples.sum():
@@ -267,7 +267,9 @@ class Path:
                 self.goal *= _DEEPER
             if self.looked:
                 self.away *= _WIDER if gap > 0.5 * self.before else 1.0
-                self.before, self.goal = gap, min(_ROUGH, _DEEPER * gap / size)
+                self.before = gap
+                if self.near < np.inf:
+                    self.goal = min(_ROUGH, _DEEPER * gap / size)
             status = self.recorded(tol)
             worse = 0 if gap < 0.99 * shown else worse + 1
             shown = min(gap, shown)
@@ -318,14 +320,13 @@ class Path:
         return np.asarray(self.theta[self.psi.member])
 
     def _assembled(self) -> tuple[Array, Array, Array]:
-        largest = max(float(self.weights() @ self.largest), np.finfo(float).tiny)
         size, before = self.scale(), self.digits
         self.digits = 2 if self.poor else max(before, sum(self.gap < least * size for least in _DIGITS))
         if self.digits and not before and not self.fresh:
             self.anew()
         length, self.length = self.length, 0.0
         share = 1.0 if self.far is None else self.far.share
-        asked = length, self.centred, self.weights(), largest, self.rows / share, self.digits
+        asked = length, self.weights(), self.rows / share, self.digits
         grams, vectors, sums, read = self.rounds.sum("assemble", *asked).sums
         if self.far is not None:
             vectors[:, :, 1:] += self.far.vectors

@@ -16,25 +16,15 @@ from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify
 from mklref.exceptions import Interrupted
-from mklref.factored.approach import approached
 from mklref.factored.cluster import ClusterLost, Session
 from mklref.factored.path import Path, Point, Start
 from mklref.factored.remote import DistributedStack
 from mklref.factored.rounds import Rounds, opened, targets_between
 from mklref.kernels.factor_stack import FactorStack
-from mklref.multiclass import random_part
-from mklref.problem import Problem, on_samples
+from mklref.problem import Problem
 from mklref.regularizers import Fixed
 from mklref.solution import History, Record, Solution, Status
 
-SHARE = 8
-"""The small problem has one of so many samples."""
-_FEWEST, _FOR_EACH = 2000, 8
-"""Samples of the small problem below which it costs more than it saves, and so many for each column of L."""
-_ROUGHLY, _STEPS = 3e-2, 30
-"""Relative gap of the small problem, and the steps that it may take."""
-_ROWS = 250
-"""Rows for each column of L from which on tau of the start is smaller: what it adds to L'beta grows with the rows."""
 _AGAIN = 0.1
 """tau of a start from a solution, as a share of that of a start from nothing."""
 _ALONE = 1e10
@@ -45,8 +35,8 @@ _AROUND = 10.0
 """tau of a start from where a path stalled, with weights that fit its v, in its relative gap there."""
 _SETTLED = 1e-5
 """Share of its box within which a dual variable is taken to be at its end, if the certificate allows it."""
-_EQUAL = 1.0
-"""Relative gap of the solution for equal weights."""
+_EQUAL, _STEPS = 1.0, 30
+"""Relative gap of the solution for equal weights, and the steps that it may take."""
 _RIDGE, _REPEATED = 1e-13, 3
 """Least eigenvalue, relative to the largest, of what moves beta to where theta L'beta is v; and how often it does."""
 _MARGIN, _SHARPER = 0.7, 0.2
@@ -103,14 +93,10 @@ def solve_factored(
         if len(stack.edges) > 2 or stack.shape[1] * stack.rank**2 < _ALONE:
             around.enter_context(blas_threads())
         try:
-            before: dict[str, float] = {}
-            first = _from_solution(stack, start) if start is not None else _from_a_part(problem, recorder, before)
             rounds = around.enter_context(closing(_rounds(problem)))
             path = Path(problem, rounds, recorder, save if rounds.remote else None)
-            for name, cost in before.items():
-                path.counters[name] += cost / SHARE if name != "steps" else 0.0
-            path.begin(first or _with_equal_weights(path))
-            target, others = _MARGIN * tol, _other_starts(path, cold=first is None)
+            path.begin(_with_equal_weights(path) if start is None else _from_solution(stack, start))
+            target, others = _MARGIN * tol, _other_starts(path, cold=start is None)
             best: Solution | None = None
             while True:
                 status = path.follow(target)
@@ -161,33 +147,6 @@ def _from_solution(stack: FactorStack, start: Solution) -> Start:
     return Start(
         np.ascontiguousarray(v), np.atleast_1d(np.asarray(start.intercept, dtype=float)), start.weights, _AGAIN
     )
-
-
-def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, float]) -> Start | None:
-    """The solution of an eighth of the samples, roughly, with C as much larger; None where that is too few.
-
-    It costs an eighth for each step, and begins in the same way. tau of the start is hardly smaller than that of a cold
-    one: a much smaller one stalls at the boundary.
-    """
-    n, stack = problem.n_samples, problem.kernels
-    assert isinstance(stack, FactorStack)
-    k = n // SHARE
-    chosen = None if k < max(_FEWEST, _FOR_EACH * stack.rank) else random_part(problem, k)
-    if chosen is None:
-        return None
-    small = on_samples(problem, chosen, stack.part(chosen), C=problem.C * n / len(chosen))
-    own: Recorder[Record] = Recorder("a part", tol=_ROUGHLY, max_iter=_STEPS, max_time=recorder.left)
-    with closing(_rounds(small)) as rounds:
-        path = Path(small, rounds, own)
-        path.begin(_from_a_part(small, own, costs) or _with_equal_weights(path))
-        if path.away_from:  # of which v, b and theta are enough
-            approached(path, _ROUGHLY)
-        else:
-            path.follow(_ROUGHLY)
-    for name, cost in path.counters.items():
-        costs[name] = costs.get(name, 0.0) / SHARE + cost
-    best, share = path.best, min(1.0, float(np.sqrt(_ROWS * stack.rank / n)))
-    return None if best is None else Start(best.v, best.b, path.psi.weights(best.s)[path.psi.member], share)
 
 
 def _with_equal_weights(path: Path) -> Start | None:

@@ -15,7 +15,6 @@ from mklref import ElasticNet, Fixed, Groups, Lp, kernels, losses
 from mklref.exceptions import KernelsLost, NotApplicable
 from mklref.factored import path, solver as factored
 from mklref.factored.shard import Shard
-from mklref.multiclass import STRATEGIES
 from mklref.solution import Status
 
 
@@ -153,18 +152,8 @@ def test_the_storage_of_the_rows_changes_nothing(tmp_path):
         agree(solution, solutions["arrays"])
 
 
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_class_that_a_part_of_the_samples_would_miss_has_its_machine(monkeypatch, strategy):
-    monkeypatch.setattr(factored, "_FEWEST", 20)
-    X = np.random.default_rng(0).normal(size=(400, 2))
-    y = 1 * (X[:, 0] > 0.0)
-    y[3] = 2
-    problem = mklref.MulticlassProblem(kernels.FactorStack([X]), y, regularizer=Lp(2), strategy=strategy)
-    assert mklref.solve(problem, tol=1e-3).status is Status.OPTIMAL
-
-
-def test_a_part_of_the_samples_and_another_solution_are_starts():
-    given = problem(losses.Hinge(), Lp(4 / 3), n=18000, ranks=(3, 5), C=0.1)
+def test_another_solution_is_a_start():
+    given = problem(losses.Hinge(), Lp(4 / 3), n=1000, ranks=(3, 5), C=0.1)
     cold = mklref.solve(given)
     path = mklref.solve_path(given, C=[0.1, 0.12, 0.15])
     assert all(one.status is mklref.Status.OPTIMAL for one in [cold, *path])
@@ -284,12 +273,12 @@ def test_a_smooth_loss_with_a_large_C_begins_at_its_solution_for_equal_weights(l
         assert found.history.counters["steps"] > len(found.history.records)
 
 
-def test_a_part_of_the_samples_begins_at_its_solution_for_equal_weights_too():
+def test_a_logistic_loss_begins_at_its_solution_for_equal_weights():
     rng = np.random.default_rng(0)
-    L = [rng.normal(size=(17000, 2)) for _ in range(4)]
-    y = np.sign(3.0 * L[0][:, 0] + rng.normal(size=17000))
+    L = [rng.normal(size=(500, 2)) for _ in range(4)]
+    y = np.sign(3.0 * L[0][:, 0] + rng.normal(size=500))
     found = mklref.solve(mklref.Problem(kernels.FactorStack(L), y, C=100.0, loss="logistic", regularizer=Lp(2)))
-    assert found.history.counters["steps"] <= 7  # 3, and 13 without
+    assert found.history.counters["steps"] <= 9  # 6, and 19 without
 
 
 def test_of_the_points_at_which_a_path_stalled_the_best_is_returned(monkeypatch):
@@ -345,12 +334,6 @@ def test_kernels_of_zeros_are_solved(loss):
     given = problem(loss, Lp(2), intercept=loss.intercept != "forbidden")
     zeros = [np.zeros((ROWS, 2)), np.zeros((ROWS, 3), dtype=np.float32)]
     found = mklref.solve(given.replace(kernels=kernels.FactorStack(zeros)))
-    assert found.status is Status.OPTIMAL
-
-
-def test_groups_that_share_their_weights_start_from_a_part_of_the_samples(monkeypatch):
-    monkeypatch.setattr(factored, "_FEWEST", 20)
-    found = mklref.solve(problem(losses.Hinge(), Groups([[0, 2], [1, 3]], 0.7, 0.0), n=1500, C=1.0))
     assert found.status is Status.OPTIMAL
 
 
