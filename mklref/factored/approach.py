@@ -44,9 +44,9 @@ _ROWS = 250.0
 """Rows of L'DL for each column of L."""
 _BETWEEN = 10.0
 """Samples between the ends for each column of L that a model needs."""
-_LITTLE, _EXACT, _DIGITS = 0.5, 1e-5, 1e-3
-"""A gap that falls less ends it, and so does a relative gap below the second where the loss has been made rounder; and
-the relative gap below which products with rows in float32 are computed in float64."""
+_LITTLE, _DIGITS = 0.5, 1e-3
+"""A gap that falls less ends it; and the relative gap below which products with rows in float32 are computed in
+float64."""
 _PATIENCE, _LOST, _FOUND = 3, 0.05, 10.0
 """The first steps may make the gap larger; a later one ends it, and nothing was gained by a relative gap above the
 second number then, and by one above the third in any case."""
@@ -109,7 +109,7 @@ def approached(path: Path, tol: float) -> tuple[Status | None, float]:
                 return None, np.inf
             break
         last = {name: getattr(path, name) for name in _WHERE}
-        enough = not path.kinked or (between >= _BETWEEN * path.rank and gap > _EXACT)
+        enough = not path.kinked or between >= _BETWEEN * path.rank
         if not np.isfinite(gap) or not enough or (settled and not gap < _LITTLE * before):
             break
         try:
@@ -126,7 +126,7 @@ def _step(path: Path, grams: Array, vectors: Array, first: bool) -> float:
     inner.rounds, inner.counters = Rounds([Model(grams)]), dict(path.counters)
     inner.count = path.psi.count if path.psi.fixed is None else 0
     if first and inner.count:
-        multipliers(inner, path.v / path.theta[path.owner] if path.v.any() else path.w)
+        multipliers(inner, path.w)
         inner.z = np.maximum(inner.z, _WEIGHTS * gap / inner.count / inner.s)
     total = vectors[:, -1, 1] + vectors[:, -1, 2]
     for k in range(_INNER):

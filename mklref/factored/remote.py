@@ -64,7 +64,7 @@ class DistributedStack(FactorStack):
         if all(hasattr(one, "dask") and hasattr(one, "chunks") for one in given):
             sources: Sequence[Source] = _chunks(given, names)
         elif all(callable(one) for one in given):
-            sources = [partial(_loading, one, names) for one in given]
+            sources = [lambda *_, load=load: (_loaded, (load, names)) for load in given]
         else:
             kinds = sorted({type(one).__name__ for one in given})
             raise InvalidType(
@@ -269,11 +269,6 @@ def _chunks(arrays: Sequence[Any], names: Sequence[str] | None) -> list[Source]:
 def _computed(chunks: Sequence[Any], names: Sequence[str] | None, client: Any, address: str) -> Parts:
     """Chunks with the same rows, which Dask makes again if they are lost."""
     return _of_arrays, (names, *client.compute(list(chunks), workers=[address], allow_other_workers=True))
-
-
-def _loading(load: Callable[[], Any], names: Sequence[str] | None, client: Any, address: str) -> Parts:
-    """Rows that a function on the worker loads: it travels itself."""
-    return _loaded, (load, names)
 
 
 def _sent(stack: FactorStack, first: int, last: int, client: Any, address: str) -> Parts:

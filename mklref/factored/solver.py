@@ -30,7 +30,7 @@ _AGAIN = 0.1
 _ALONE = 1e10
 """Multiplications of L'DL below which threads of the linear algebra library wait longer than they work."""
 _FAR = 1e-2
-"""Relative gap of a path that stalled above which it begins once more, where it had no start."""
+"""Relative gap of a path that stalled above which it begins once more, from nothing."""
 _AROUND = 10.0
 """tau of a start from where a path stalled, with weights that fit its v, in its relative gap there."""
 _SETTLED = 1e-5
@@ -95,8 +95,8 @@ def solve_factored(
         try:
             rounds = around.enter_context(closing(_rounds(problem)))
             path = Path(problem, rounds, recorder, save if rounds.remote else None)
-            path.begin(_with_equal_weights(path) if start is None else _from_solution(stack, start))
-            target, others = _MARGIN * tol, _other_starts(path, cold=start is None)
+            path.begin(_with_equal_weights(path) if start is None else _from(start, stack))
+            target, others = _MARGIN * tol, _other_starts(path)
             best: Solution | None = None
             while True:
                 status = path.follow(target)
@@ -116,13 +116,13 @@ def solve_factored(
             raise Interrupted(None if saved is None else saved(), because=str(lost)) from lost
 
 
-def _other_starts(path: Path, cold: bool) -> Iterator[bool]:
-    """Let a path that stalled begin elsewhere, once each time: with weights that fit its v, then from afar."""
+def _other_starts(path: Path) -> Iterator[bool]:
+    """Let a path that stalled begin elsewhere, once each time: with weights that fit its v, then from nothing."""
     if path.psi.fixed is None and path.best is not None:
         share = min(1.0, _AROUND * path.best.gap / path.scale())
         path.begin(Start(path.best.v, path.best.b, _fitting(path, path.best), share))
         yield True
-    if not cold or path.relative_gap() > _FAR:
+    if path.relative_gap() > _FAR:
         path.begin(None)
         yield True
 
@@ -142,11 +142,9 @@ def _rounds(problem: Problem) -> Rounds:
     return Rounds([opened(stack, targets, first, last, n) for first, last, targets in shards])
 
 
-def _from_solution(stack: FactorStack, start: Solution) -> Start:
-    v = stack.coefficients(np.atleast_2d(start.dual_coef), start.weights).T
-    return Start(
-        np.ascontiguousarray(v), np.atleast_1d(np.asarray(start.intercept, dtype=float)), start.weights, _AGAIN
-    )
+def _from(start: Solution, stack: FactorStack) -> Start:
+    v = np.ascontiguousarray(stack.coefficients(np.atleast_2d(start.dual_coef), start.weights).T)
+    return Start(v, np.atleast_1d(np.asarray(start.intercept, dtype=float)), start.weights, _AGAIN)
 
 
 def _with_equal_weights(path: Path) -> Start | None:
@@ -199,29 +197,26 @@ def _candidates(
     small: beta = 0 is exact, or if beta has to sum to c_b, theta = 0.
     """
     psi = path.psi
-    each = [psi.weights(psi.inside(point.s))[psi.member]]
+    weights = psi.weights(psi.inside(point.s))[psi.member]
     if as_it_is:
-        yield beta, each[0]
+        yield beta, weights
         return
-    if not point.kept.all() and point.kept.any():
-        each.insert(0, psi.weights(psi.inside(point.kept))[psi.member])
     if path.unit == 0.0 and path.first.loss.targets == "real":
-        yield np.zeros_like(beta), each[0]
+        yield np.zeros_like(beta), weights
     ended = settled(problem, beta)
-    yield ended, each[0]
-    yield settled(problem, _towards(problem, point, ended, each[0])), each[0]
-    yield from ((beta, weights) for weights in each)
-    closer = _towards(problem, point, beta, each[-1])
-    yield from ((closer, weights) for weights in each)
+    yield ended, weights
+    yield settled(problem, _towards(problem, point, ended, weights)), weights
+    yield beta, weights
+    yield _towards(problem, point, beta, weights), weights
     if path.first.intercept_cost:
-        yield beta, np.zeros_like(each[0])
+        yield beta, np.zeros_like(weights)
     if psi.fixed is None:
         fitting = _fitting(path, point)
         yield _towards(problem, point, beta, fitting), fitting
         squares = np.sum([problem.kernels.norms(row) ** 2 for row in beta], axis=0)
         yield beta, problem.regularizer.weights_from_dual(np.sqrt(squares))
     if not path.first.intercept_cost:  # the path may have ended far from anything
-        yield np.zeros_like(beta), each[0]
+        yield np.zeros_like(beta), weights
 
 
 def _towards(problem: Problem, point: Point, beta: Array, weights: Array) -> Array:
@@ -273,22 +268,15 @@ def settled(problem: Problem, beta: Array) -> Array:
     """
     made = beta.copy()
     for row, (machine, rows, *_) in zip(made, problem.machines, strict=True):
-        row[rows] = _at_the_ends(machine, row[rows])
+        if machine.loss.quadratic_dual(machine.y) is None:
+            continue
+        own = row[rows]
+        lower, upper, _ = _room(machine, own)
+        width = upper - lower
+        size = _SETTLED * np.where(np.isfinite(width), width, np.abs(own).max(initial=0.0))
+        own = np.where(own - lower < size, lower, np.where(upper - own < size, upper, own)) + 0.0
+        missing, room = machine.intercept_cost - float(own.sum()), _room(machine, own)[2]
+        if machine.intercept and room.sum() > abs(missing):
+            own += missing * room / room.sum()
+        row[rows] = own
     return made
-
-
-def _at_the_ends(machine: Any, beta: Array) -> Array:
-    form = machine.loss.quadratic_dual(machine.y)
-    if form is None:
-        return beta
-    lower, upper = machine.loss.box(machine.y, machine.costs)
-    width = upper - lower
-    size = _SETTLED * np.where(np.isfinite(width), width, np.abs(beta).max(initial=0.0))
-    made, free = beta, np.ones(len(beta), dtype=bool)
-    for end in (lower, upper, *([np.zeros_like(beta)] if form.absolute else [])):
-        near = np.abs(beta - end) < size
-        made, free = np.where(near, end + 0.0, made), free & ~near
-    missing = machine.intercept_cost - float(made.sum()) if machine.intercept else 0.0
-    room = np.where(free, np.minimum(np.abs(made), upper - made if missing > 0.0 else made - lower), 0.0)
-    total = float(room.sum())
-    return made + missing * room / total if total > abs(missing) else made

@@ -61,7 +61,7 @@ def line_of_weights(path: Path) -> tuple[Array, float]:
     return line + s * path.nu * gradient, 1.0 - value
 
 
-def take_step(path: Path, grams: Array, vectors: Array, enough: float) -> None:
+def take_step(path: Path, grams: Array, vectors: Array, enough: float = 0.0) -> None:
     """A predictor and corrector step; the products need not fall below `enough` together."""
     psi, s, theta, z, w = path.psi, path.s, path.theta, path.z, path.w
     share = 1.0 if path.far is None else path.far.share

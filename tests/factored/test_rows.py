@@ -8,7 +8,7 @@ from makers import LOSSES, agree, make_factored_problem as problem, make_factors
 from scipy.sparse import csr_matrix
 
 import mklref
-from mklref import Lp, kernels, losses
+from mklref import Groups, Lp, kernels, losses
 from mklref.factored import path
 from mklref.factored.nearby import Nearby
 from mklref.factored.rounds import samples_for
@@ -261,6 +261,28 @@ def test_where_an_approach_does_not_help_it_costs_half_more_at_most(monkeypatch,
     given = problem(loss, Lp(1), n=1500, ranks=(3, 5), C=C)
     found, other = with_an_approach_and_without(monkeypatch, given)
     assert found.history.counters["passes"] < other.history.counters["passes"] * most
+
+
+@pytest.mark.parametrize(
+    ("loss", "C", "regularizer", "most"),
+    [
+        (losses.Hinge(), 1.0, Lp(4 / 3), 20),  # 12.2; 129 without second order in the samples
+        (
+            losses.EpsilonInsensitive(0.15),
+            1.0,
+            Groups([[0], [1]], 0, 1),
+            24,
+        ),  # 16.3; 34.4 from a width that is too small
+        (losses.EpsilonInsensitive(0.15), 100.0, Lp(4 / 3), 55),  # 33.8; 76.9 from tau in units of the losses
+        (losses.SquaredHinge(), 100.0, Lp(4 / 3), 8),  # 7; 9 where products of weights fall to 0 for a model
+    ],
+    ids=str,
+)
+def test_many_samples_take_few_reads(monkeypatch, loss, C, regularizer, most):
+    monkeypatch.setattr(path, "_CHEAP", 0.0)
+    found = mklref.solve(problem(loss, regularizer, n=1200, ranks=(3, 5), C=C))
+    assert found.status is mklref.Status.OPTIMAL
+    assert found.history.counters["passes"] <= most
 
 
 @pytest.mark.parametrize("separable", [False, True])
