@@ -352,6 +352,14 @@ def test_kernels_of_zeros_are_solved(loss):
     assert found.status is Status.OPTIMAL
 
 
+@pytest.mark.parametrize("regularizer", [ElasticNet(0.4), Lp(1)], ids=str)
+def test_a_path_that_stalls_far_from_the_solution_begins_from_nothing(regularizer):
+    """From the start alone it ends in a gap larger than the optimum."""
+    given = problem(losses.DensityLevelSet(), regularizer, n=60, C=1e5, intercept=False)
+    far = mklref.solve(given.replace(C=1e9), max_iter=60)
+    assert mklref.solve(given, start=far).status is Status.OPTIMAL
+
+
 def test_a_solution_without_weights_is_a_start():
     nothing = mklref.solve(problem(losses.Squared(), ElasticNet(0.4), C=1e-4, intercept=False))
     assert not nothing.weights.any()
