@@ -28,7 +28,6 @@ from mklref._typing import Array
 from mklref.factored.rounds import Rounds
 from mklref.factored.shard import Total
 from mklref.factored.step import line_of_weights, multipliers, take_step
-from mklref.factored.system import products
 from mklref.solution import Status
 
 if TYPE_CHECKING:
@@ -44,9 +43,9 @@ _ROWS = 250.0
 """Rows of L'DL for each column of L."""
 _BETWEEN = 10.0
 """Samples between the ends for each column of L that a model needs."""
-_LITTLE, _DIGITS = 0.5, 1e-3
-"""A gap that falls less ends it; and the relative gap below which products with rows in float32 are computed in
-float64."""
+_LITTLE, _EXACT, _DIGITS = 0.5, 1e-5, 1e-3
+"""A gap that falls less ends it, and so does a relative gap below the second where the loss has been made rounder; and
+the relative gap below which products with rows in float32 are computed in float64."""
 _PATIENCE, _LOST, _FOUND = 3, 0.05, 10.0
 """The first steps may make the gap larger; a later one ends it, and nothing was gained by a relative gap above the
 second number then, and by one above the third in any case."""
@@ -72,12 +71,20 @@ class Model:
     def first(self, dv: Array, db: Array) -> Total:
         """As `Shard.first`."""
         made = np.zeros((*self.grams.shape[:2], 3))
-        made[:, :, 2] = products(self.grams, dv, db)
+        made[:, :, 2] = self.products(dv, db)
         return Total((made, np.zeros(3)))
 
-    def second(self, dv: Array, db: Array, tau: float) -> Total:
+    def second(self, dv: Array, db: Array, tau: float, trial: float) -> Total:
         """As `Shard.second`."""
+        return Total((np.zeros(self.grams.shape[:2]),))
+
+    def third(self, dv: Array, db: Array) -> Total:
+        """As `Shard.third`."""
         return Total()
+
+    def products(self, dv: Array, db: Array) -> Array:
+        """[L 1]'D(L dv + db) of each machine, (P, r + 1)."""
+        return np.stack([G @ np.append(v, b) for G, v, b in zip(self.grams, dv, db, strict=True)])
 
 
 def suits(path: Path) -> bool:
@@ -109,7 +116,7 @@ def approached(path: Path, tol: float) -> tuple[Status | None, float]:
                 return None, np.inf
             break
         last = {name: getattr(path, name) for name in _WHERE}
-        enough = not path.kinked or between >= _BETWEEN * path.rank
+        enough = not path.kinked or (between >= _BETWEEN * path.rank and gap > _EXACT)
         if not np.isfinite(gap) or not enough or (settled and not gap < _LITTLE * before):
             break
         try:
@@ -122,26 +129,26 @@ def approached(path: Path, tol: float) -> tuple[Status | None, float]:
 
 def _step(path: Path, grams: Array, vectors: Array, first: bool) -> float:
     """Solve the problem with the model of the samples; how far scores between the ends move."""
-    inner, gap = copy(path), path.gap
-    inner.rounds, inner.counters = Rounds([Model(grams)]), dict(path.counters)
+    inner, model, gap = copy(path), Model(grams), path.gap
+    inner.rounds, inner.rows, inner.counters = Rounds(path.rounds.stack, [model]), np.inf, dict(path.counters)
     inner.count = path.psi.count if path.psi.fixed is None else 0
     if first and inner.count:
-        multipliers(inner, path.w)
+        multipliers(inner, path.v / path.theta[path.owner] if path.v.any() else path.w)
         inner.z = np.maximum(inner.z, _WEIGHTS * gap / inner.count / inner.s)
     total = vectors[:, -1, 1] + vectors[:, -1, 2]
     for k in range(_INNER):
-        moved = products(grams, inner.v - path.v, inner.b - path.b)
+        moved = model.products(inner.v - path.v, inner.b - path.b)
         inner.w, own = path.w - moved[:, :-1], np.zeros_like(vectors)
         own[:, -1, 1] = total - moved[:, -1]
         theta = inner.theta[inner.owner]
         apart = np.divide((theta * inner.w - inner.v) ** 2, theta, out=np.zeros_like(inner.v), where=theta > 0.0)
-        complementary = float(inner.s @ inner.z) if inner.count else 0.0
+        products = float(inner.s @ inner.z) if inner.count else 0.0
         slope = float(np.abs(line_of_weights(inner)[0]).sum())
-        if k and 0.5 * apart.sum() < _SOLVED * gap and max(complementary, slope) < _PRODUCTS * gap:
+        if k and 0.5 * apart.sum() < _SOLVED * gap and max(products, slope) < _PRODUCTS * gap:
             break
         take_step(inner, grams, own, _FLOOR * gap)
     dv, db, stiffness = inner.v - path.v, inner.b - path.b, float(grams[:, -1, -1].sum())
-    moved = products(grams, dv, db)
+    moved = model.products(dv, db)
     path.v, path.b, path.s, path.z, path.nu = inner.v, inner.b, inner.s, inner.z, inner.nu
     squares = float(np.sum(moved[:, :-1] * dv) + moved[:, -1] @ db)
     return float(np.sqrt(max(squares, 0.0) / stiffness)) if stiffness > 0.0 else 0.0

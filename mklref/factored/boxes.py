@@ -12,7 +12,8 @@ Linearised, with left sides u s = m, (w - u) t = k, and s, t, u eliminated,
     D r = sum_legs E a/B / (1 + curvature S/c),        a = m/u - k/(w - u) - E'h - absolute.
 
 A first step has m = k = 0; it says how far tau may fall, and what it leaves of the products: the second one has
-m = tau - du ds and k = tau + du dt (Mehrotra).
+m = tau - du ds and k = tau + du dt (Mehrotra). What is added to it moves products that a longer step would leave
+outside of [tau/10, 10 tau] to the nearer end (Gondzio 1996).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from mklref.factored.samples import INSIDE, Quadratic, inverse_length
 from mklref.losses import Loss
 
 _HALVINGS = 60
+_WIDTH = 10.0
 
 
 class BoxSamples(Quadratic):
@@ -46,7 +48,8 @@ class BoxSamples(Quadratic):
             self.sign = np.where(above, 1.0, -1.0)[None]
             self.base, self.w = np.where(above, lower, upper), (upper - lower)[None]
         self.pairs, self.kinked = len(self.w) * (2 if self.bounded else 1), self.curvature == 0.0
-        self.u, self.s, self.t, self.du, self.ds, self.dt = (np.zeros_like(self.w) for _ in range(6))
+        self.u, self.s, self.t = (np.zeros_like(self.w) for _ in range(3))
+        self.du, self.ds, self.dt, self.eu, self.es, self.et = (np.zeros_like(self.w) for _ in range(6))
         self.a, self.barrier = np.zeros_like(self.w), np.ones_like(self.w)
         """a and B of the first step, which `linear` finds and the others use."""
 
@@ -120,30 +123,57 @@ class BoxSamples(Quadratic):
         along = np.array([product, -product, crossed])
         return worst, along, self._answer(where, shrink, inverse), self._answer(where, shrink, bend)
 
-    def second(self, where: slice, df: Array, tau: float) -> float:
+    def second(self, where: slice, df: Array, tau: float, trial: float) -> tuple[float, Array]:
         """As `Samples`."""
         u, s, before = self.u[:, where], self.s[:, where], self.du[:, where]
+        shrink, compliance = self._stiffness(where)
         m = tau - before * self.ds[:, where]
         a = self.a[:, where] + m / u
         if self.bounded:
             t, room = self.t[:, where], self.w[:, where] - u
             k = tau + before * self.dt[:, where]
             a -= k / room
-        du = self._legs(where, a, *self._stiffness(where), df)
+        du = self._legs(where, a, shrink, compliance, df)
         ds = (m - s * du) / u - s
-        worst = inverse_length(-du / u, -ds / s)
+        worst, more = inverse_length(-du / u, -ds / s), centring((u + trial * du) * (s + trial * ds), tau)
+        self.es[:, where], change = more, more / u
         if self.bounded:
             dt = (k + t * du) / room - t
             self.dt[:, where] = dt
             worst = max(worst, inverse_length(du / room, -dt / t))
+            more = centring((room - trial * du) * (t + trial * dt), tau)
+            self.et[:, where] = more
+            change -= more / room
         self.du[:, where], self.ds[:, where], self.df[where] = du, ds, df
+        return worst, self._answer(where, shrink, change)
+
+    def third(self, where: slice, df: Array) -> float:
+        """As `Samples`."""
+        u, s = self.u[:, where], self.s[:, where]
+        m = self.es[:, where]
+        a = m / u
+        if self.bounded:
+            t, room = self.t[:, where], self.w[:, where] - u
+            k = self.et[:, where]
+            a = a - k / room
+        eu = self._legs(where, a, *self._stiffness(where), df)
+        es = (m - s * eu) / u
+        worst = inverse_length(-(self.du[:, where] + eu) / u, -(self.ds[:, where] + es) / s)
+        if self.bounded:
+            et = (k + t * eu) / room
+            self.et[:, where] = et
+            worst = max(worst, inverse_length((self.du[:, where] + eu) / room, -(self.dt[:, where] + et) / t))
+        self.eu[:, where], self.es[:, where], self.more[where] = eu, es, df
         return worst
 
-    def move(self, where: slice, length: float) -> None:
+    def move(self, where: slice, length: float, centred: bool) -> None:
         """As `Samples`."""
-        for value, change in ((self.u, self.du), (self.s, self.ds), (self.t, self.dt)):
-            value[:, where] += length * change[:, where]
-        self.f[where] += length * self.df[where]
+        steps = [(self.u, self.du, self.eu), (self.s, self.ds, self.es)]
+        if self.bounded:
+            steps.append((self.t, self.dt, self.et))
+        for value, change, more in steps:
+            value[:, where] += length * (change[:, where] + more[:, where] if centred else change[:, where])
+        self.f[where] += length * (self.df[where] + self.more[where] if centred else self.df[where])
         self._follow(where)
 
     def sums(self, where: Any) -> Array:
@@ -178,6 +208,12 @@ class BoxSamples(Quadratic):
 def _over_legs(values: Array) -> Array:
     """The sum over the legs, most often of one."""
     return np.asarray(values[0] if len(values) == 1 else values.sum(axis=0))
+
+
+def centring(products: Array, tau: float) -> Array:
+    """What brings products into [tau/10, 10 tau], and at most 10 tau of it."""
+    least, most = tau / _WIDTH, tau * _WIDTH
+    return np.clip(np.clip(products, least, most) - products, -most, most)
 
 
 def _central(x: Array, slope: Array, w: Array, tau: float) -> Array:

@@ -2,7 +2,7 @@
 
 A shard on a worker is a function of its rows and of the calls that it had since its last `score`. The rows come from a
 source that can be asked again, and the calls are small. So a worker that is lost costs its work and nothing else:
-another one loads the rows, goes over the calls, and the round is repeated, with the same bits.
+another one loads the rows, goes over the calls without their sums, and the round is repeated, with the same bits.
 """
 
 from __future__ import annotations
@@ -18,12 +18,8 @@ from concurrent import futures
 from contextlib import suppress
 from typing import Any
 
-import numpy as np
-
-from mklref._typing import Array
 from mklref.exceptions import InvalidInput, InvalidType, MissingExtra, NotApplicable, PlainTextWarning
 from mklref.factored.holder import Answer, Holder, Place
-from mklref.factored.rounds import Rounds
 from mklref.factored.shard import Total
 
 _BEAT, _ANSWER = 0.5, 5.0
@@ -32,8 +28,9 @@ _WITHOUT = 60.0
 """Seconds without any worker."""
 _REPEATS = 5
 """Rounds in a row that may break."""
-_REPLAYED = ("score", "begin", "assemble", "first", "second", "keep", "look", "evaluate")
-"""What changes a shard."""
+_REPLAYED = {"score": "score", "begin": "begin", "assemble": "advance", "first": "first", "second": "second"}
+_REPLAYED |= {"third": "third", "keep": "keep", "look": "look", "evaluate": "evaluate"}
+"""What changes a shard, and the part of it that does."""
 
 
 class ClusterLost(RuntimeError):
@@ -209,7 +206,7 @@ _FAILURES = (OSError, TimeoutError, RuntimeError, ValueError, KeyError)
 """What comes of a call to a worker that is gone, or was; what went wrong in the work itself is an `Answer`."""
 
 
-class Session(Rounds):
+class Session:
     """Something that every holder has opened: products with its rows, or steps with its samples.
 
     Parameters
@@ -222,8 +219,6 @@ class Session(Rounds):
     n : int
         Samples of all shards.
     """
-
-    remote = True
 
     def __init__(self, cluster: Cluster, chosen: Sequence[Any], targets: Sequence[Any], n: int) -> None:
         self.cluster, self.chosen, self.targets, self.n = cluster, chosen, targets, n
@@ -240,10 +235,6 @@ class Session(Rounds):
         """The sum of what they answer, added from worker to worker."""
         made: Total = self.apply(name, [arguments] * len(self.chosen), together=True)[0]
         return made
-
-    def kept(self) -> Array:
-        """As `Rounds`."""
-        return np.concatenate(self.each("kept"), axis=1)
 
     def apply(self, name: str, arguments: Sequence[Any], together: bool) -> list[Any]:
         """A call with arguments for each shard; together, the sum stands in the first place."""
@@ -267,8 +258,10 @@ class Session(Rounds):
         """Bring a new holder to where the lost one was before the present call."""
         self._open(k)
         for number, name, arguments in self.log:
+            own = [arguments[k][j] for j in (0, 1, -1)] if name == "assemble" else arguments[k]
             self.attempt += 1
-            self._value(self.cluster.ask(k, "call", self.name, number, self.attempt, name, arguments[k], ()))
+            call = (self.name, number, self.attempt, _REPLAYED[name], own, ())
+            self._value(self.cluster.ask(k, "call", *call))
 
     def _open(self, k: int) -> None:
         self._value(self.cluster.ask(k, "open", self.name, self.chosen[k], self.targets[k], self.n))

@@ -10,8 +10,8 @@ from mklref._typing import Array
 from mklref.factored.samples import INSIDE, Quadratic, Samples
 from mklref.losses import Loss
 
-_CLOSEST = float(np.finfo(float).eps)
-"""The least distance of a from its ends, as a share of c."""
+_FARTHEST, _CLOSEST = 100.0, float(np.finfo(float).eps)
+"""What a step changes of log(a/(c - a)) at most, and the least distance of a from its ends, as a share of c."""
 
 
 class FreeSamples(Quadratic):
@@ -26,11 +26,27 @@ class FreeSamples(Quadratic):
         stiffness = self.costs[where] / self.curvature
         return stiffness, -stiffness * self._pull(where)
 
-    def move(self, where: slice, length: float) -> None:
-        """Beta goes where h = 0 is, by the share of the step."""
+    def first(self, where: slice, df: Array) -> tuple[float, Array, Array, Array]:
+        """Nothing to correct."""
+        nothing = np.zeros_like(df)
+        return 0.0, np.zeros(3), nothing, nothing
+
+    def second(self, where: slice, df: Array, tau: float, trial: float) -> tuple[float, Array]:
+        """The step of the scores; beta follows them."""
+        self.df[where] = df
+        return 0.0, np.zeros_like(df)
+
+    def third(self, where: slice, df: Array) -> float:
+        """What is added to it."""
+        self.more[where] = df
+        return 0.0
+
+    def move(self, where: slice, length: float, centred: bool) -> None:
+        """beta goes where h = 0 is, by the share of the step."""
         stiffness, pull = self.linear(where)
-        self.beta[where] += length * (pull - stiffness * self.df[where])
-        self.f[where] += length * self.df[where]
+        df = self.df[where] + self.more[where] if centred else self.df[where]
+        self.beta[where] += length * (pull - stiffness * df)
+        self.f[where] += length * df
 
 
 class EntropySamples(Samples):
@@ -44,7 +60,7 @@ class EntropySamples(Samples):
 
     def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
         super().__init__(loss, y, costs)
-        self.a, self.bend = np.zeros(len(y)), np.zeros(len(y))
+        self.f, self.df, self.a, self.da, self.more, self.beta = (np.zeros(len(y)) for _ in range(6))
 
     def begin(self, where: Any, tau: float) -> None:
         """a = c/(1 + exp(y f))."""
@@ -65,15 +81,29 @@ class EntropySamples(Samples):
         stiffness, pull = self.linear(where)
         da = y * (pull - stiffness * df)
         there = _moved(a, da, costs)
-        self.bend[where] = stiffness * (np.log((costs - there) / there) - y * (self.f[where] + df))
-        return 0.0, np.zeros(3), np.zeros_like(a), y * (self.bend[where] + there - a - da)
+        self.da[where] = stiffness * (np.log((costs - there) / there) - y * (self.f[where] + df))
+        bend = self.da[where] + there - a - da
+        return 0.0, np.zeros(3), np.zeros_like(a), y * bend
 
-    def move(self, where: slice, length: float) -> None:
+    def second(self, where: slice, df: Array, tau: float, trial: float) -> tuple[float, Array]:
+        """As `Samples`; there are no products to centre."""
+        stiffness, pull = self.linear(where)
+        self.da[where] += self.y[where] * (pull - stiffness * df)
+        self.df[where] = df
+        return 0.0, np.zeros_like(df)
+
+    def third(self, where: slice, df: Array) -> float:
         """As `Samples`."""
-        (stiffness, pull), df, y = self.linear(where), self.df[where], self.y[where]
-        self.a[where] = _moved(
-            self.a[where], length * (self.bend[where] + y * (pull - stiffness * df)), self.costs[where]
-        )
+        self.more[where] = df
+        return 0.0
+
+    def move(self, where: slice, length: float, centred: bool) -> None:
+        """As `Samples`."""
+        da, df, y = self.da[where], self.df[where], self.y[where]
+        if centred:
+            more = self.more[where]
+            da, df = da - y * self.linear(where)[0] * more, df + more
+        self.a[where] = _moved(self.a[where], length * da, self.costs[where])
         self.f[where] += length * df
         self.beta[where] = y * self.a[where]
 
@@ -94,6 +124,6 @@ def _moved(a: Array, da: Array, costs: Array) -> Array:
     near = np.where(da < 0.0, a, costs - a)
     straight = np.minimum(np.abs(da), np.maximum(near - 0.5 * costs, 0.0))
     near = near - straight
-    rest = (np.abs(da) - straight) / near * (costs / (costs - near))
+    rest = np.minimum((np.abs(da) - straight) / near * (costs / (costs - near)), _FARTHEST)
     near = np.maximum(costs / (1.0 + (costs - near) / near * np.exp(rest)), _CLOSEST * costs)
     return np.asarray(np.where(da < 0.0, near, costs - near))

@@ -74,7 +74,7 @@ class Nearby:
             counts += np.bincount(np.searchsorted(EDGES, samples.clearance(slice(None))), minlength=len(counts))
         return Total((counts,))
 
-    def look(self, length: float, v: Array, b: Array, tau: float, near: float, digits: int) -> Total:
+    def look(self, length: float, centred: bool, v: Array, b: Array, tau: float, near: float, digits: int) -> Total:
         """Take the step; from then on steps are made with samples whose clearance is at most `near`.
 
         Of the others [L 1]'beta above and below 0 (P, r + 1, 2) and their sums (P, SUMS); (P, 3), how many are near and
@@ -82,7 +82,7 @@ class Nearby:
         now, and their number.
         """
         whole, P = self.whole, len(self.near)
-        self._put_back(length)
+        self._put_back(length, centred)
         whole.follows(digits)
         self.steps = whole
         vectors, moved = np.zeros((P, whole.stack.rank + 1, 2)), np.zeros(2)
@@ -117,10 +117,10 @@ class Nearby:
         """As `Shard.kept`."""
         return self.whole.kept()
 
-    def _put_back(self, length: float) -> None:
+    def _put_back(self, length: float, centred: bool) -> None:
         """Take the step, and tell the samples of all rows."""
         if length:
-            self.steps.advance(length)
+            self.steps.advance(length, centred, 2)
         if self.steps is not self.whole:
             for near, own, all_of_them in zip(self.near, self.steps.machines, self.whole.machines, strict=True):
                 all_of_them.samples.put(np.flatnonzero(near), own.samples)

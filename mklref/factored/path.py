@@ -22,23 +22,28 @@ from mklref._typing import Array
 from mklref.certificate.bounds import relative, unit_of
 from mklref.factored.approach import approached, suits
 from mklref.factored.nearby import EDGES, Far
-from mklref.factored.rounds import Rounds, samples_for
-from mklref.factored.step import multipliers, take_step
+from mklref.factored.rounds import Rounds, machines_of, samples_for
+from mklref.factored.step import multipliers, pull, take_step
 from mklref.factored.weights import Psi, psi_of
-from mklref.kernels.factor_stack import FactorStack
 from mklref.problem import Problem
 from mklref.solution import Record, Status
 
+_AFAR = 1e5
+"""tau in units of the objective when the path begins once more from nothing: in the middle of every box, for any C."""
 _PATIENCE = 12
 """So many steps without a better gap: rounding has the last word."""
-_DOUBTFUL, _CHEAP = 2, 1e8
-"""Steps without a better gap after which no rows are drawn: where L'beta has to vanish, they leave of it what the error
-of L'DL is. And multiplications of L'DL that are worth less than the steps that drawn rows add."""
+_DOUBTFUL, _MORE, _CHEAP = 2, 8.0, 1e8
+"""Steps without a better gap after which so many times the rows are drawn: where L'beta has to vanish, they leave of it
+what the error of L'DL is. And multiplications of L'DL that are worth less than the steps that drawn rows add."""
 _ROUGH, _DEEPER = 0.01, 1e-3
 """Relative gap from which on rows are left out without an approach; and the share of the gap at a look at all rows that
 calls for the next one."""
 _LEAST, _FIRST, _LARGEST = 0.03, 0.25, 0.4
 """Shares of the samples that are near at least, where nothing is known, and at most; else none is left out."""
+_AWAY, _WIDER = 1.0, 2.0
+"""A sample is left out that is so many times as far from where its loss bends as the scores of those that were left out
+have changed between the last two looks (root of the mean square; from now on they change less); and so many times
+farther if the gap has hardly fallen."""
 _BALANCED = 1e-9
 _HALVINGS = 40
 _DIGITS, _RANGE = (1e-3, 1e-5), (1e-12, 1e12)
@@ -50,6 +55,8 @@ _SAVED = 0.1
 """A point of other processes is fetched when its gap is that share of the one that was fetched before."""
 _ROWS = 50
 """Rows of L'DL for each column of L, if there are many more."""
+_ENOUGH = 0.03
+"""Share of the gap that is wanted which the products may have: smaller ones cost digits."""
 
 
 class Start(NamedTuple):
@@ -67,6 +74,8 @@ class Point(NamedTuple):
     v: Array
     b: Array
     s: Array
+    kept: Array
+    """s without those that are smaller than their multipliers."""
     gap: float
 
 
@@ -79,18 +88,18 @@ class Path:
     def __init__(
         self, problem: Problem, rounds: Rounds, recorder: Recorder[Record], save: Callable[[], None] | None = None
     ) -> None:
-        machines, stack = [machine.problem for machine in problem.machines], problem.kernels
-        assert isinstance(stack, FactorStack)
+        machines = [machine for _, machine in machines_of(problem)]
         self.problem, self.rounds, self.recorder = problem, rounds, recorder
         self.first: Problem = machines[0]
         self.psi: Psi = psi_of(problem.regularizer, self.first.n_kernels)
-        self.stack, self.kernel, self.rank = stack, stack.owner, stack.rank
+        self.kernel, self.rank = rounds.stack.owner, rounds.stack.rank
         self.owner = self.psi.member[self.kernel]
         """The weight of each column of L."""
-        self.each = [samples_for(one.loss, one.y[:2], one.costs[:2]) for one in machines]
-        """For what the samples of a machine have in common."""
+        self.each = [
+            samples_for(one.loss, one.y[:2], one.costs[:2]) for one in machines
+        ]  # for what they have in common
         self.samples = np.array([float(machine.n_samples) for machine in machines])
-        self.largest = stack.largest_diagonals()
+        self.largest = rounds.stack.largest_diagonals()
         self.unit = unit_of(self.first)
         self.lower, self.upper = -np.inf, np.inf
         self.best: Point | None = None
@@ -106,6 +115,7 @@ class Path:
         """Whether the path is still to be approached."""
         self.choosy = self.large and any(one.ends for one in self.each)
         """Whether rows that do not matter are left out."""
+        self.begun = False
         self.counters = {"steps": 0.0, "grams": 0.0, "passes": 0.0}
 
     def begin(self, start: Start | None) -> None:
@@ -113,10 +123,12 @@ class Path:
         P, psi = len(self.each), self.psi
         if start is None:
             equal = self.problem.regularizer.weights_from_norms(np.ones(len(psi.member)))
-            start = Start(np.zeros((P, self.rank)), np.zeros(P), equal, 1.0)
-        self.cold = not self.first.intercept_cost and (self.bounded or bool(start.v.any()))
+            start = Start(np.zeros((P, self.rank)), np.zeros(P), equal, _AFAR if self.begun and self.bounded else 1.0)
+        measured = start.share <= 1.0 and not self.first.intercept_cost
+        self.cold = measured and (self.bounded or bool(start.v.any()))
         """Whether tau is still to be made that of the gap: of less, L'beta is too large and steps are short. On a half
         line it would be larger yet."""
+        self.begun = True
         self.start, self.v, self.b = start, start.v.copy(), start.b.copy()
         theta = np.zeros(psi.count)
         np.maximum.at(theta, psi.member, start.theta)
@@ -125,11 +137,11 @@ class Path:
         self.far: Far | None = None
         self.left_out = False
         """Whether some samples have been left out since."""
-        self.looked, self.goal, self.change = False, _ROUGH, np.nan
+        self.looked, self.goal, self.before, self.change, self.away = False, _ROUGH, np.inf, np.nan, _AWAY
         self._count(self.samples)
         size = max(float(self.rounds.sum("score", self.v, self.b).sums[0]), self._size())
         self.tau = start.share * size / max(self.count, 1)
-        self.length, self.fresh, self.stuck, self.gap = 0.0, True, False, np.inf
+        self.length, self.centred, self.fresh, self.stuck, self.gap = 0.0, False, True, False, np.inf
         if not self.away_from:
             total = self._begun()
             if self.first.intercept_cost:
@@ -155,8 +167,11 @@ class Path:
             return
         self.change, self.cold = change, False
         self._look(self._near())
+        self.digits = max(self.digits, 1)
         self.tau = self.gap / max(self.count, 1)
         self._begun()
+        if self.psi.fixed is None:
+            self.z = np.maximum(self.z, self.tau / self.s)
         self.length, self.fresh, self.looked = 0.0, False, True
 
     def _count(self, samples: Array) -> None:
@@ -165,15 +180,11 @@ class Path:
         self.count = int(pairs) + (0 if self.psi.fixed is not None else self.psi.count)
 
     def _near(self) -> float:
-        """How far from where its loss bends a sample may be that matters; inf if these are too many.
-
-        Others are farther than the scores of those that were left out have changed between the last two looks (root of
-        the mean square; from now on they change less).
-        """
+        """How far from where its loss bends a sample may be that matters; inf if these are too many."""
         if not self.choosy:
             return np.inf
         least, first, most = self.clearances(_LEAST, _FIRST, _LARGEST)
-        near = first if np.isnan(self.change) else max(self.change, least)
+        near = first if np.isnan(self.change) else max(self.away * self.change, least)
         return near if near <= most else np.inf
 
     def clearances(self, *shares: float) -> list[float]:
@@ -185,10 +196,10 @@ class Path:
         """Take the step, compute all scores anew, and go on with samples that are so near to where their loss bends."""
         self.near = near
         digits = self.digits if self.relative_gap() < _READ else 0
-        told = self.rounds.sum("look", self.length, self.v, self.b, self.tau, near, digits)
+        told = self.rounds.sum("look", self.length, self.centred, self.v, self.b, self.tau, near, digits)
         vectors, sums, counts, (squares, number) = told.sums
         self.length, self.looked, self.far = 0.0, True, None
-        self.change = float(np.sqrt(squares / number)) if number else np.nan
+        self.change = float(np.sqrt(squares / number)) if number else self.change
         self.counters["passes"] += 1.0
         self._count(counts[:, 0])
         if counts[:, 0].sum() < self.samples.sum():
@@ -245,27 +256,27 @@ class Path:
                 self.cold, self.tau = False, gap / self.count
                 self._begun()
                 continue
-            sought = self.choosy and not self.looked and (self.far is not None or gap > tol * size)
-            if sought and gap <= max(self.goal, tol) * size:
+            if self._calls_for_a_look(gap / size, tol):
                 near = self._near() if gap > tol * size else self.near  # or beta moves once more
                 if self.far is not None or np.isfinite(near):
                     self._look(near)
                     shown, worse = np.inf, 0
                     continue
                 self.goal *= _DEEPER
-            if self.looked and self.near < np.inf:
-                self.goal = min(_ROUGH, _DEEPER * gap / size)
+            if self.looked:
+                self.away *= _WIDER if gap > 0.5 * self.before else 1.0
+                self.before, self.goal = gap, min(_ROUGH, _DEEPER * gap / size)
             status = self.recorded(tol)
             worse = 0 if gap < 0.99 * shown else worse + 1
             shown = min(gap, shown)
             if status is not None:
                 return status
             if worse >= _DOUBTFUL:
-                self.rows = np.inf
+                self.rows *= _MORE
             stalled = worse >= _PATIENCE or self.stuck
             if not stalled:
                 try:
-                    take_step(self, grams, vectors)
+                    take_step(self, grams, vectors, _ENOUGH * tol * size)
                 except (LinAlgError, FloatingPointError):
                     stalled, self.poor = self.digits == 2, True
             if stalled and not self.left_out:
@@ -289,6 +300,12 @@ class Path:
         """What gaps are relative to."""
         return max(abs(self.upper), self.unit, float(np.finfo(float).tiny))
 
+    def _calls_for_a_look(self, gap: float, tol: float) -> bool:
+        """Whether to compute all scores anew, at this relative gap of the samples that are near."""
+        if self.looked or not self.choosy or (self.far is None and gap <= tol):
+            return False
+        return gap <= max(self.goal, tol)
+
     @property
     def theta(self) -> Array:
         """The weights, as psi counts them."""
@@ -299,13 +316,14 @@ class Path:
         return np.asarray(self.theta[self.psi.member])
 
     def _assembled(self) -> tuple[Array, Array, Array]:
+        largest = max(float(self.weights() @ self.largest), np.finfo(float).tiny)
         size, before = self.scale(), self.digits
         self.digits = 2 if self.poor else max(before, sum(self.gap < least * size for least in _DIGITS))
         if self.digits and not before and not self.fresh:
             self.anew()
         length, self.length = self.length, 0.0
         share = 1.0 if self.far is None else self.far.share
-        asked = length, self.weights(), self.rows / share, self.digits
+        asked = length, self.centred, self.weights(), largest, self.rows / share, self.digits
         grams, vectors, sums, read = self.rounds.sum("assemble", *asked).sums
         if self.far is not None:
             vectors[:, :, 1:] += self.far.vectors
@@ -314,7 +332,7 @@ class Path:
         self.counters["passes"] += share
         self.w = vectors[:, :-1, 1] + vectors[:, :-1, 2]
         if not np.isfinite(self.w).all():
-            self.stack.require_finite()
+            self.rounds.stack.require_finite()
         if self.fresh and self.psi.fixed is None:
             multipliers(self, self.w)
         return grams, vectors, sums
@@ -341,11 +359,16 @@ class Path:
         self.upper = min(self.upper, upper)
         if self.best is None or gap < self.best.gap:
             self.rounds.sum("keep")
-            self.best = Point(self.v, self.b, self.s, gap)
+            self.best = Point(self.v, self.b, self.s, self._kept(), gap)
             if self.save is not None and gap < _SAVED * self.saved:
                 self.save()
                 self.saved = gap
         return gap
+
+    def _kept(self) -> Array:
+        """s without what is smaller than its multiplier, in its units."""
+        price = float(np.max(pull(self, self.w) / self.s)) if self.psi.fixed is None else 0.0
+        return np.where(self.s * price < self.z * self.s.max(), 0.0, self.s)
 
     def _balance(self, up: float, down: float) -> tuple[float, float]:
         """Factors for beta above and below 0 with which it sums to c_b; both 0 where that cannot be."""

@@ -1,4 +1,4 @@
-"""`DistributedStack`: kernels as factors whose rows are on the workers of a Dask cluster."""
+"""`DistributedStack`: kernels as factors whose rows are on the workers of a Dask cluster, and the rounds over them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from mklref._typing import Array
 from mklref._validate import checked_count, checked_number
 from mklref.exceptions import InvalidInput, InvalidType
 from mklref.factored.cluster import Cluster, ClusterLost, Parts, Session, Source, require_dask
+from mklref.factored.rounds import Rounds
+from mklref.factored.shard import Total
 from mklref.kernels.factor_sources import aligned
 from mklref.kernels.factor_stack import FactorStack
 
@@ -64,7 +66,7 @@ class DistributedStack(FactorStack):
         if all(hasattr(one, "dask") and hasattr(one, "chunks") for one in given):
             sources: Sequence[Source] = _chunks(given, names)
         elif all(callable(one) for one in given):
-            sources = [lambda *_, load=load: (_loaded, (load, names)) for load in given]
+            sources = [partial(_loading, one, names) for one in given]
         else:
             kinds = sorted({type(one).__name__ for one in given})
             raise InvalidType(
@@ -205,7 +207,8 @@ class DistributedStack(FactorStack):
 
     def _summed(self, name: str, v: Array) -> Array:
         each = [(v[first:last],) for first, last in pairwise(self.edges)]
-        return np.asarray(self._asked.apply(name, each, together=True)[0].sums[0])
+        total: Total = self._asked.apply(name, each, together=True)[0]
+        return total.sums[0]
 
     @property
     def _asked(self) -> Session:
@@ -218,6 +221,28 @@ class DistributedStack(FactorStack):
         """The holders forget the products of a part that nobody has any more."""
         if getattr(self, "_products", None) is not None:
             self._products.close()  # type: ignore[union-attr]
+
+
+class Remote(Rounds):
+    """The shards of a stack on workers."""
+
+    remote = True
+
+    def __init__(self, stack: DistributedStack, targets: Sequence[Any]) -> None:
+        super().__init__(stack, ())
+        self.session = Session(stack.cluster, stack.chosen, targets, stack.shape[1])
+
+    def sum(self, name: str, *arguments: Any) -> Total:
+        """As `Rounds`, from worker to worker."""
+        return self.session.sum(name, *arguments)
+
+    def kept(self) -> Array:
+        """As `Rounds`."""
+        return np.concatenate(self.session.each("kept"), axis=1)
+
+    def close(self) -> None:
+        """The workers forget the vectors."""
+        self.session.close()
 
 
 def local_client(workers: int = 2, **options: Any) -> Any:
@@ -269,6 +294,11 @@ def _chunks(arrays: Sequence[Any], names: Sequence[str] | None) -> list[Source]:
 def _computed(chunks: Sequence[Any], names: Sequence[str] | None, client: Any, address: str) -> Parts:
     """Chunks with the same rows, which Dask makes again if they are lost."""
     return _of_arrays, (names, *client.compute(list(chunks), workers=[address], allow_other_workers=True))
+
+
+def _loading(load: Callable[[], Any], names: Sequence[str] | None, client: Any, address: str) -> Parts:
+    """Rows that a function on the worker loads: it travels itself."""
+    return _loaded, (load, names)
 
 
 def _sent(stack: FactorStack, first: int, last: int, client: Any, address: str) -> Parts:

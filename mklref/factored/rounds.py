@@ -6,7 +6,7 @@ The sums are taken in pairs, in the order of the shards, so that they have the s
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -21,17 +21,14 @@ from mklref.kernels.factor_stack import FactorStack, sum_in_pairs
 from mklref.losses import Logistic, Loss
 from mklref.problem import Problem
 
-Targets = tuple[Loss, Array, Array, Any]
-"""The samples of one machine among some rows: loss, y and costs, and which rows they are, None for all."""
-
 
 class Rounds:
-    """Shards in this process; those on workers are a `Session`."""
+    """Shards of a stack in this process; elsewhere they are `Remote`."""
 
     remote = False
 
-    def __init__(self, shards: Sequence[Any]) -> None:
-        self.shards = shards
+    def __init__(self, stack: FactorStack, shards: Sequence[Any]) -> None:
+        self.stack, self.shards = stack, shards
 
     def sum(self, name: str, *arguments: Any) -> Total:
         """What each shard says, a `Nearby`, by its method of this name, summed."""
@@ -46,21 +43,35 @@ class Rounds:
         """The vectors of the shards are no longer needed."""
 
 
+class Targets(NamedTuple):
+    """The samples of one machine among some rows: y and costs, and which rows they are, None for all."""
+
+    loss: Loss
+    y: Array
+    costs: Array
+    rows: Any
+
+
 def targets_between(problem: Problem, first: int, last: int) -> list[Targets]:
     """What the samples first to last are, for each machine."""
-    found: list[Targets] = []
-    for one, rows, *_ in problem.machines:
+    found = []
+    for rows, one in machines_of(problem):
         if len(rows) == problem.n_samples:
-            found.append((one.loss, one.y[first:last], one.costs[first:last], None))
+            found.append(Targets(one.loss, one.y[first:last], one.costs[first:last], None))
             continue
         a, b = np.searchsorted(rows, [first, last])
-        found.append((one.loss, one.y[a:b], one.costs[a:b], rows[a:b] - first))
+        found.append(Targets(one.loss, one.y[a:b], one.costs[a:b], rows[a:b] - first))
     return found
+
+
+def machines_of(problem: Problem) -> list[tuple[Any, Any]]:
+    """(samples, problem) of each machine."""
+    return [(machine.samples, machine.problem) for machine in problem.machines]
 
 
 def opened(stack: FactorStack, targets: Sequence[Targets], first: int, last: int, n: int) -> Nearby:
     """The shard of rows first to last of a stack; n is the number of samples of all shards."""
-    machines = [Own(samples_for(loss, y, costs), rows) for loss, y, costs, rows in targets]
+    machines = [Own(samples_for(own.loss, own.y, own.costs), own.rows) for own in targets]
     return Nearby(Shard(stack, machines, first, last, n))
 
 

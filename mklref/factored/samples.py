@@ -27,6 +27,8 @@ INSIDE = 1e-12
 class Samples(ABC):
     """What a step asks of the samples; slices are those of this object's own samples."""
 
+    f: Array
+    beta: Array
     pairs: int = 0
     """Products for each sample that go to tau."""
     ends: bool = False
@@ -40,7 +42,6 @@ class Samples(ABC):
 
     def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
         self.loss, self.y, self.costs = loss, y, costs
-        self.f, self.df, self.beta = (np.zeros(len(y)) for _ in range(3))
 
     def part(self, index: Any) -> Self:
         """Some of the samples as they are."""
@@ -82,19 +83,21 @@ class Samples(ABC):
     def linear(self, where: slice) -> tuple[Array, Array]:
         """D and D r of the first step."""
 
+    @abstractmethod
     def first(self, where: slice, df: Array) -> tuple[float, Array, Array, Array]:
         """1/length where it leaves the interior, coefficients (3,) of the products along it, D dr/dtau and D dr."""
-        nothing = np.zeros_like(df)
-        return 0.0, np.zeros(3), nothing, nothing
-
-    def second(self, where: slice, df: Array, tau: float) -> float:
-        """The step itself, and 1/length where it leaves the interior."""
-        self.df[where] = df
-        return 0.0
 
     @abstractmethod
-    def move(self, where: slice, length: float) -> None:
-        """Take the step."""
+    def second(self, where: slice, df: Array, tau: float, trial: float) -> tuple[float, Array]:
+        """The step itself: 1/length where it leaves the interior, and D dr of what centres its products at `trial`."""
+
+    @abstractmethod
+    def third(self, where: slice, df: Array) -> float:
+        """What centring adds to the step, and 1/length where the sum leaves the interior."""
+
+    @abstractmethod
+    def move(self, where: slice, length: float, centred: bool) -> None:
+        """Take the step, with what was added to it or without."""
 
     @abstractmethod
     def sums(self, where: Any) -> Array:
@@ -113,6 +116,7 @@ class Quadratic(Samples):
         assert form is not None
         super().__init__(loss, y, costs)
         self.linear_term, self.absolute, self.curvature = form.linear, form.absolute, form.curvature
+        self.f, self.df, self.more, self.beta = (np.zeros(len(y)) for _ in range(4))
 
     def _pull(self, where: slice) -> Array:
         """h = f + curvature beta/c - linear."""

@@ -1,9 +1,10 @@
-"""Rows of L with their samples: what a step of the interior point method asks of them, in three reads.
+"""Rows of L with their samples: what a step of the interior point method asks of them, in three or four reads.
 
     evaluate(v, b)   the scores, beta and L'DL of a rounder loss there, L'beta and what bounds the optimum
     assemble(t)      take the step; then L'DL, L'(D r), L'beta and what bounds the optimum
     first(dv, db)    the scores of the first step, L'(D dr/dtau) and L'(D dr) of its correction, and how long it may be
-    second(dv, db)   the scores of the step, and how long it may be
+    second(dv, db)   the scores of the step, how long it may be, and L'(D dr) of what would centre its products
+    third(dv, db)    the scores of what is added to it for that, and how long the sum may be
 
 Each is a sum over rows, of matrices of order r at most, so that rows can be anywhere. A block of rows stays in the
 cache while everything is done with it. Rows whose D vanishes are left out of L'DL: it says how the point moves, while
@@ -12,7 +13,7 @@ where it has to go is in the vectors, in which no row is missing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,12 +23,19 @@ from mklref._typing import Array
 from mklref.factored.samples import SUMS, Samples
 from mklref.kernels.factor_stack import FactorStack
 
+_NEGLIGIBLE = 0.03
+"""What may be missing in theta^{1/2} L'DL theta^{1/2}, in the spectral norm, beside the 1 that is added to it; and the
+share of 1'D."""
 _LITTLE = 1e8
-"""Multiplications of which float32 saves nothing."""
+"""Multiplications of which float32 saves nothing, and rows that are left out neither."""
+_WORTH = 0.85
+"""Share of the rows above which the others are multiplied by 0 instead of left out."""
 _MANY, _CAPPED = 0.5, 3
 """Share of the rows from which on L'DL takes all of them; rounds that cap the chances at 1."""
-_CACHED = 1 << 17
-"""Entries of rows that are read at a time for products with vectors."""
+_CACHED, _TOGETHER = 1 << 17, 1024
+"""Entries of rows that are read at a time for products with vectors, and rows that are multiplied at a time in L'DL."""
+_FLUSH = 16
+"""Blocks whose L'DL are added in float32 before the sum goes to float64."""
 
 
 class Total(NamedTuple):
@@ -79,77 +87,72 @@ class Shard:
                 sums[p] += samples.beta[where].sum()
         return Total((sums,))
 
-    def assemble(self, length: float, weights: Array, rows: float, digits: int) -> Total:
-        """Take the step; (P, r + 1, r + 1), (P, r + 1, 3), (P, SUMS), and the rows read for L'DL and those with D > 0.
+    def assemble(self, length: float, centred: bool, weights: Array, largest: float, rows: float, digits: int) -> Total:
+        """(P, r + 1, r + 1), (P, r + 1, 3), (P, SUMS), and the rows read for L'DL.
 
         The last row and column are those of the intercept, a column of ones. The vectors are D r and beta above and
-        below 0. If there are many more than so many `rows` in all shards, L'DL is that of so many of them, drawn by
-        their part in it, D_i sum_m theta_m K_mii. With `digits` = 2, or where that costs little, everything is computed
-        in float64; with 1 or 0, L'DL in float32; with 0 also the products of this step with rows in float32, for which
-        the next look at all rows makes up.
+        below 0. `largest` is that of the diagonal of sum_m theta_m K_m. If there are many more than so many `rows` in
+        all shards, L'DL is that of so many of them, drawn by their part in it, D_i sum_m theta_m K_mii.
+        With `digits` = 2, or where that costs little, everything is computed in float64; with 1 or 0, L'DL in float32;
+        with 0 also the products of this step with rows in float32, for which the next look at all rows makes up.
         """
-
-        def moved(p: int, where: slice, own: Any) -> tuple[Array, Array]:
-            samples = self.machines[p].samples
-            if length:
-                samples.move(where, length)
-            return samples.linear(where)
-
-        return self._summed(moved, weights, rows, digits)
+        P, r = len(self.machines), self.stack.rank
+        grams, vectors = np.zeros((P, r + 1, r + 1)), np.zeros((P, r + 1, 3))
+        little = self.follows(digits)
+        pulls, sums = self._advanced(length, centred)
+        share = len(self) / (self.n * largest)
+        most = 0.0 if r * r * self.n < _LITTLE else _NEGLIGIBLE
+        least = [_threshold(D, most * min(share, float(D.sum()))) for D in self.D]
+        everything = slice(0, None)
+        drawn = [self._drawn(p, everything, weights, rows * len(self) / self.n) for p in range(P)]
+        products = self._products(little or digits == 2)
+        read = 0
+        for p, where, own in self.owns():
+            D, beta = drawn[p][where], self.machines[p].samples.beta[where]
+            large = least[p] <= D
+            D = np.where(large, D, 0.0)
+            made = self.transposed(own, pulls[p][where], np.maximum(beta, 0.0), np.minimum(beta, 0.0), D)
+            vectors[p] += made[:3].T
+            grams[p, -1] += made[3]
+            read += int(np.count_nonzero(large))
+            products[p].add(own, D, large)
+        _fill(grams, products)
+        return Total((grams, vectors, sums, np.array([float(read)])))
 
     def evaluate(self, v: Array, b: Array, width: float, weights: Array, rows: float, digits: int) -> Total:
         """As `assemble` at the scores of v (P, r) and b (P,), for beta that a loss rounder by `width` has there.
 
-        The first of the vectors is 0.
+        The first of the vectors is 0. The last two numbers are the rows read for L'DL, and the samples with D > 0.
         """
-
-        def rounded(p: int, where: slice, own: Any) -> tuple[Array, Array]:
-            samples = self.machines[p].samples
-            samples.f[where] = self.product(own, v[p]) + b[p]
-            D = samples.rounded(where, width)
-            return D, np.zeros_like(D)
-
-        return self._summed(rounded, weights, rows, digits)
-
-    def _summed(self, line: Callable[..., tuple[Array, Array]], weights: Array, rows: float, digits: int) -> Total:
-        """The sums of `assemble`, where `line` brings samples to where they are asked for, and knows D and D r."""
         P, r = len(self.machines), self.stack.rank
         grams, vectors, sums = np.zeros((P, r + 1, r + 1)), np.zeros((P, r + 1, 3)), np.zeros((P, SUMS))
-        kind, read = np.dtype(np.float64 if self.follows(digits) or digits == 2 else np.float32), np.zeros(2)
+        products = self._products(self.follows(digits) or digits == 2)
+        told = np.zeros(2)
         for p, where, own in self.owns():
             samples = self.machines[p].samples
-            self.D[p][where], pull = line(p, where, own)
+            samples.f[where] = self.product(own, v[p]) + b[p]
+            self.D[p][where] = samples.rounded(where, width)
             sums[p] += samples.sums(where)
-            D, beta = self._drawn(p, where, weights, rows * own.shape[0] / self.n), samples.beta[where]
-            made = self.transposed(own, pull, np.maximum(beta, 0.0), np.minimum(beta, 0.0), D)
-            vectors[p] += made[:3].T
-            grams[p, -1] += made[3]
-            read += np.count_nonzero(D), np.count_nonzero(self.D[p][where])
-            grams[p, :-1, :-1] += self._gram(own, D, kind)
-        for gram in grams:
-            gram[:-1, :-1] += np.tril(gram[:-1, :-1], -1).T
-            gram[:-1, -1] = gram[-1, :-1]
-        return Total((grams, vectors, sums, read))
+            D = self._drawn(p, where, weights, rows * own.shape[0] / self.n)
+            beta, large = samples.beta[where], D > 0.0
+            made = self.transposed(own, np.maximum(beta, 0.0), np.minimum(beta, 0.0), D)
+            vectors[p, :, 1:] += made[:2].T
+            grams[p, -1] += made[2]
+            told += np.array([np.count_nonzero(large), np.count_nonzero(self.D[p][where])])
+            products[p].add(own, D, large)
+        _fill(grams, products)
+        return Total((grams, vectors, sums, told))
 
-    def _gram(self, rows: Any, D: Array, kind: np.dtype[Any]) -> Array:
-        """The lower triangle of L'DL."""
-        some = D > 0.0
-        if not some.any():
-            return np.zeros((self.stack.rank, self.stack.rank))
-        if not some.all():
-            rows, D = rows[some], D[some]
-        root = np.sqrt(D)[:, None]
-        if self.stack.sparse:
-            scaled = rows.multiply(root).tocsr()
-            return np.asarray(np.tril((scaled.T @ scaled).toarray()))
-        scaled = np.multiply(rows, root.astype(kind), dtype=kind, casting="same_kind")
-        return np.asarray((ssyrk if kind == np.float32 else dsyrk)(1.0, scaled.T, lower=1))
+    def _products(self, double: bool) -> list[_Gram]:
+        """An empty L'DL for each machine."""
+        kind = np.dtype(np.float64 if double else np.float32)
+        return [_Gram(self.stack.rank, self.stack.sparse, kind) for _ in self.machines]
 
-    def advance(self, length: float) -> None:
+    def advance(self, length: float, centred: bool, digits: int) -> Total:
         """The step alone."""
-        for samples, _ in self.machines:
-            for where in _slices(len(samples.beta), self.stack.block_rows):
-                samples.move(where, length)
+        self.follows(digits)
+        self._advanced(length, centred)
+        return Total()
 
     def _drawn(self, p: int, where: slice, weights: Array, rows: float) -> Array:
         """D of some samples, or where so many rows are few among theirs, D_i/p_i of rows drawn with p_i, 0 of others.
@@ -173,6 +176,18 @@ class Shard:
         taken = np.random.default_rng([self.count, p, first, len(D)]).random(len(D)) < chance
         return np.divide(D, chance, out=np.zeros_like(D), where=taken)
 
+    def _advanced(self, length: float, centred: bool) -> tuple[list[Array], Array]:
+        """D r of each machine after the step, and the sums (P, SUMS)."""
+        pulls, sums = [], np.zeros((len(self.machines), SUMS))
+        for p, (samples, _) in enumerate(self.machines):
+            pulls.append(np.empty_like(samples.beta))
+            for where in _slices(len(samples.beta), self.stack.block_rows):
+                if length:
+                    samples.move(where, length, centred)
+                self.D[p][where], pulls[p][where] = samples.linear(where)
+                sums[p] += samples.sums(where)
+        return pulls, sums
+
     def first(self, dv: Array, db: Array) -> Total:
         """(P, r + 1, 3) for the right-hand side, and three coefficients of the products along the step.
 
@@ -186,11 +201,20 @@ class Shard:
             along, worst = along + products, max(worst, reach)
         return Total((vectors, along), worst)
 
-    def second(self, dv: Array, db: Array, tau: float) -> Total:
-        """How long the step may be."""
+    def second(self, dv: Array, db: Array, tau: float, trial: float) -> Total:
+        """(P, r + 1) for the right-hand side that centres the products of the step at `trial`."""
+        vectors, worst = np.zeros((len(self.machines), self.stack.rank + 1)), 0.0
+        for p, where, own in self.owns():
+            reach, change = self.machines[p].samples.second(where, self.product(own, dv[p]) + db[p], tau, trial)
+            vectors[p] += self.transposed(own, change)[0]
+            worst = max(worst, reach)
+        return Total((vectors,), worst)
+
+    def third(self, dv: Array, db: Array) -> Total:
+        """What is added to the step."""
         worst = 0.0
         for p, where, own in self.owns():
-            worst = max(worst, self.machines[p].samples.second(where, self.product(own, dv[p]) + db[p], tau))
+            worst = max(worst, self.machines[p].samples.third(where, self.product(own, dv[p]) + db[p]))
         return Total(worst=worst)
 
     def keep(self) -> Total:
@@ -267,5 +291,75 @@ class Shard:
         return made
 
 
+class _Gram:
+    """sum of L'DL over blocks: in one dtype over a few of them, and in float64 over all."""
+
+    def __init__(self, rank: int, sparse: bool, kind: np.dtype[Any]) -> None:
+        self.sparse, self.kind, self.count = sparse, kind, 0
+        self.sum = np.zeros((rank, rank))
+        self.recent = None if sparse else np.zeros((rank, rank), dtype=kind, order="F")
+        self.waiting: Any = None if sparse else np.empty((_TOGETHER, rank), dtype=kind)
+        """Rows of D^{1/2}L that have not been multiplied yet; many at a time are faster."""
+        self.filled = 0
+
+    def add(self, rows: Any, D: Array, large: Any) -> None:
+        """A block; D is 0 in rows where it is not large, which are left out if they are many."""
+        if not large.any():
+            return
+        if np.count_nonzero(large) < _WORTH * len(D):
+            rows, D = rows[large], D[large]
+        root = np.sqrt(D)[:, None]
+        if self.sparse:
+            scaled = rows.multiply(root).tocsr()
+            self.sum += (scaled.T @ scaled).toarray()
+            return
+        root, start = root.astype(self.kind), 0
+        while start < len(rows):
+            stop = min(len(rows), start + _TOGETHER - self.filled)
+            own = self.waiting[self.filled : self.filled + stop - start]
+            np.multiply(rows[start:stop], root[start:stop], out=own, casting="same_kind")
+            self.filled, start = self.filled + stop - start, stop
+            if self.filled == _TOGETHER:
+                self._multiply()
+
+    def _multiply(self) -> None:
+        multiply = ssyrk if self.kind == np.float32 else dsyrk
+        rows = self.waiting[: self.filled].T
+        self.recent = multiply(1.0, rows, beta=1.0, c=self.recent, overwrite_c=1, lower=1)
+        self.count, self.filled = self.count + 1, 0
+        if self.count % _FLUSH == 0 and self.kind == np.float32:
+            self._flush()
+
+    def total(self) -> Array:
+        """The sum, symmetric."""
+        if self.recent is None:
+            return self.sum
+        if self.filled:
+            self._multiply()
+        self._flush()
+        lower = np.tril(self.sum)
+        return np.asarray(lower + np.tril(lower, -1).T)
+
+    def _flush(self) -> None:
+        assert self.recent is not None
+        self.sum += self.recent
+        self.recent[:] = 0.0
+
+
+def _fill(grams: Array, products: Sequence[_Gram]) -> None:
+    """L'DL beside the last row and column, which becomes the last column as well."""
+    for gram, product in zip(grams, products, strict=True):
+        gram[:-1, :-1] = product.total()
+        gram[:-1, -1] = gram[-1, :-1]
+
+
 def _slices(n: int, step: int) -> list[slice]:
     return [slice(first, min(first + step, n)) for first in range(0, n, step)]
+
+
+def _threshold(D: Array, most: float) -> float:
+    """A power of two such that all D below it have a sum of `most` or less."""
+    exponents = np.frexp(D)[1]
+    first = int(exponents.min(initial=0))
+    below = np.cumsum(np.bincount(exponents - first, D))
+    return float(np.ldexp(0.5, first + int(np.searchsorted(below, most, side="right"))))

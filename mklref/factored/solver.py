@@ -16,27 +16,37 @@ from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify
 from mklref.exceptions import Interrupted
-from mklref.factored.cluster import ClusterLost, Session
+from mklref.factored.approach import approached
+from mklref.factored.cluster import ClusterLost
 from mklref.factored.path import Path, Point, Start
-from mklref.factored.remote import DistributedStack
-from mklref.factored.rounds import Rounds, opened, targets_between
+from mklref.factored.remote import DistributedStack, Remote
+from mklref.factored.rounds import Rounds, machines_of, opened, targets_between
 from mklref.kernels.factor_stack import FactorStack
-from mklref.problem import Problem
+from mklref.multiclass import random_part
+from mklref.problem import Problem, on_samples
 from mklref.regularizers import Fixed
 from mklref.solution import History, Record, Solution, Status
 
+SHARE = 8
+"""The small problem has one of so many samples."""
+_FEWEST, _FOR_EACH = 2000, 8
+"""Samples of the small problem below which it costs more than it saves, and so many for each column of L."""
+_ROUGHLY, _STEPS = 3e-2, 30
+"""Relative gap of the small problem, and the steps that it may take."""
+_ROWS = 250
+"""Rows for each column of L from which on tau of the start is smaller: what it adds to L'beta grows with the rows."""
 _AGAIN = 0.1
 """tau of a start from a solution, as a share of that of a start from nothing."""
 _ALONE = 1e10
 """Multiplications of L'DL below which threads of the linear algebra library wait longer than they work."""
 _FAR = 1e-2
-"""Relative gap of a path that stalled above which it begins once more, from nothing."""
+"""Relative gap of a path that stalled above which it begins once more, where it had no start."""
 _AROUND = 10.0
 """tau of a start from where a path stalled, with weights that fit its v, in its relative gap there."""
 _SETTLED = 1e-5
 """Share of its box within which a dual variable is taken to be at its end, if the certificate allows it."""
-_EQUAL, _STEPS = 1.0, 30
-"""Relative gap of the solution for equal weights, and the steps that it may take."""
+_EQUAL = 1.0
+"""Relative gap of the solution for equal weights."""
 _RIDGE, _REPEATED = 1e-13, 3
 """Least eigenvalue, relative to the largest, of what moves beta to where theta L'beta is v; and how often it does."""
 _MARGIN, _SHARPER = 0.7, 0.2
@@ -93,10 +103,14 @@ def solve_factored(
         if len(stack.edges) > 2 or stack.shape[1] * stack.rank**2 < _ALONE:
             around.enter_context(blas_threads())
         try:
+            before: dict[str, float] = {}
+            first = _from_solution(stack, start) if start is not None else _from_a_part(problem, recorder, before)
             rounds = around.enter_context(closing(_rounds(problem)))
             path = Path(problem, rounds, recorder, save if rounds.remote else None)
-            path.begin(_with_equal_weights(path) if start is None else _from(start, stack))
-            target, others = _MARGIN * tol, _other_starts(path)
+            for name, cost in before.items():
+                path.counters[name] += cost / SHARE if name != "steps" else 0.0
+            path.begin(first or _with_equal_weights(path))
+            target, others = _MARGIN * tol, _other_starts(path, cold=first is None)
             best: Solution | None = None
             while True:
                 status = path.follow(target)
@@ -116,13 +130,13 @@ def solve_factored(
             raise Interrupted(None if saved is None else saved(), because=str(lost)) from lost
 
 
-def _other_starts(path: Path) -> Iterator[bool]:
-    """Let a path that stalled begin elsewhere, once each time: with weights that fit its v, then from nothing."""
+def _other_starts(path: Path, cold: bool) -> Iterator[bool]:
+    """Let a path that stalled begin elsewhere, once each time: with weights that fit its v, then from afar."""
     if path.psi.fixed is None and path.best is not None:
         share = min(1.0, _AROUND * path.best.gap / path.scale())
         path.begin(Start(path.best.v, path.best.b, _fitting(path, path.best), share))
         yield True
-    if path.relative_gap() > _FAR:
+    if not cold or path.relative_gap() > _FAR:
         path.begin(None)
         yield True
 
@@ -138,13 +152,42 @@ def _rounds(problem: Problem) -> Rounds:
     assert isinstance(stack, FactorStack)
     shards = [(first, last, targets_between(problem, first, last)) for first, last in pairwise(stack.edges)]
     if isinstance(stack, DistributedStack):
-        return Session(stack.cluster, stack.chosen, [targets for *_, targets in shards], n)
-    return Rounds([opened(stack, targets, first, last, n) for first, last, targets in shards])
+        return Remote(stack, [targets for *_, targets in shards])
+    return Rounds(stack, [opened(stack, targets, first, last, n) for first, last, targets in shards])
 
 
-def _from(start: Solution, stack: FactorStack) -> Start:
-    v = np.ascontiguousarray(stack.coefficients(np.atleast_2d(start.dual_coef), start.weights).T)
-    return Start(v, np.atleast_1d(np.asarray(start.intercept, dtype=float)), start.weights, _AGAIN)
+def _from_solution(stack: FactorStack, start: Solution) -> Start:
+    v = stack.coefficients(np.atleast_2d(start.dual_coef), start.weights).T
+    return Start(
+        np.ascontiguousarray(v), np.atleast_1d(np.asarray(start.intercept, dtype=float)), start.weights, _AGAIN
+    )
+
+
+def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, float]) -> Start | None:
+    """The solution of an eighth of the samples, roughly, with C as much larger; None where that is too few.
+
+    It costs an eighth for each step, and begins in the same way. tau of the start is hardly smaller than that of a cold
+    one: a much smaller one stalls at the boundary.
+    """
+    n, stack = problem.n_samples, problem.kernels
+    assert isinstance(stack, FactorStack)
+    k = n // SHARE
+    chosen = None if k < max(_FEWEST, _FOR_EACH * stack.rank) else random_part(problem, k)
+    if chosen is None:
+        return None
+    small = on_samples(problem, chosen, stack.part(chosen), C=problem.C * n / len(chosen))
+    own: Recorder[Record] = Recorder("a part", tol=_ROUGHLY, max_iter=_STEPS, max_time=recorder.left)
+    with closing(_rounds(small)) as rounds:
+        path = Path(small, rounds, own)
+        path.begin(_from_a_part(small, own, costs) or _with_equal_weights(path))
+        if path.away_from:  # of which v, b and theta are enough
+            approached(path, _ROUGHLY)
+        else:
+            path.follow(_ROUGHLY)
+    for name, cost in path.counters.items():
+        costs[name] = costs.get(name, 0.0) / SHARE + cost
+    best, share = path.best, min(1.0, float(np.sqrt(_ROWS * stack.rank / n)))
+    return None if best is None else Start(best.v, best.b, path.psi.weights(best.s)[path.psi.member], share)
 
 
 def _with_equal_weights(path: Path) -> Start | None:
@@ -197,26 +240,29 @@ def _candidates(
     small: beta = 0 is exact, or if beta has to sum to c_b, theta = 0.
     """
     psi = path.psi
-    weights = psi.weights(psi.inside(point.s))[psi.member]
+    each = [psi.weights(psi.inside(point.s))[psi.member]]
     if as_it_is:
-        yield beta, weights
+        yield beta, each[0]
         return
+    if not point.kept.all() and point.kept.any():
+        each.insert(0, psi.weights(psi.inside(point.kept))[psi.member])
     if path.unit == 0.0 and path.first.loss.targets == "real":
-        yield np.zeros_like(beta), weights
+        yield np.zeros_like(beta), each[0]
     ended = settled(problem, beta)
-    yield ended, weights
-    yield settled(problem, _towards(problem, point, ended, weights)), weights
-    yield beta, weights
-    yield _towards(problem, point, beta, weights), weights
+    yield ended, each[0]
+    yield settled(problem, _towards(problem, point, ended, each[0])), each[0]
+    yield from ((beta, weights) for weights in each)
+    closer = _towards(problem, point, beta, each[-1])
+    yield from ((closer, weights) for weights in each)
     if path.first.intercept_cost:
-        yield beta, np.zeros_like(weights)
+        yield beta, np.zeros_like(each[0])
     if psi.fixed is None:
         fitting = _fitting(path, point)
         yield _towards(problem, point, beta, fitting), fitting
         squares = np.sum([problem.kernels.norms(row) ** 2 for row in beta], axis=0)
         yield beta, problem.regularizer.weights_from_dual(np.sqrt(squares))
     if not path.first.intercept_cost:  # the path may have ended far from anything
-        yield np.zeros_like(beta), weights
+        yield np.zeros_like(beta), each[0]
 
 
 def _towards(problem: Problem, point: Point, beta: Array, weights: Array) -> Array:
@@ -229,7 +275,8 @@ def _towards(problem: Problem, point: Point, beta: Array, weights: Array) -> Arr
     stack, made = problem.kernels, beta.copy()
     assert isinstance(stack, FactorStack)
     root = np.sqrt(weights)[stack.owner]
-    for row, v, (machine, rows, *_) in zip(made, point.v, problem.machines, strict=True):
+    for row, v, (samples, machine) in zip(made, point.v, machines_of(problem), strict=True):
+        rows = slice(None) if samples is None else samples
         lower, upper, room = _room(machine, row[rows])
         D, size = np.zeros(len(row)), stack.rank + machine.intercept
         D[rows] = room
@@ -267,16 +314,24 @@ def settled(problem: Problem, beta: Array) -> Array:
     sample would be a support vector, and the exact kernels would be asked for all of their entries.
     """
     made = beta.copy()
-    for row, (machine, rows, *_) in zip(made, problem.machines, strict=True):
-        if machine.loss.quadratic_dual(machine.y) is None:
-            continue
-        own = row[rows]
-        lower, upper, _ = _room(machine, own)
-        width = upper - lower
-        size = _SETTLED * np.where(np.isfinite(width), width, np.abs(own).max(initial=0.0))
-        own = np.where(own - lower < size, lower, np.where(upper - own < size, upper, own)) + 0.0
-        missing, room = machine.intercept_cost - float(own.sum()), _room(machine, own)[2]
-        if machine.intercept and room.sum() > abs(missing):
-            own += missing * room / room.sum()
-        row[rows] = own
+    for row, (samples, machine) in zip(made, machines_of(problem), strict=True):
+        rows = slice(None) if samples is None else samples
+        row[rows] = _at_the_ends(machine, row[rows])
     return made
+
+
+def _at_the_ends(machine: Any, beta: Array) -> Array:
+    form = machine.loss.quadratic_dual(machine.y)
+    if form is None:
+        return beta
+    lower, upper = machine.loss.box(machine.y, machine.costs)
+    width = upper - lower
+    size = _SETTLED * np.where(np.isfinite(width), width, np.abs(beta).max(initial=0.0))
+    made, free = beta, np.ones(len(beta), dtype=bool)
+    for end in (lower, upper, *([np.zeros_like(beta)] if form.absolute else [])):
+        near = np.abs(beta - end) < size
+        made, free = np.where(near, end + 0.0, made), free & ~near
+    missing = machine.intercept_cost - float(made.sum()) if machine.intercept else 0.0
+    room = np.where(free, np.minimum(np.abs(made), upper - made if missing > 0.0 else made - lower), 0.0)
+    total = float(room.sum())
+    return made + missing * room / total if total > abs(missing) else made

@@ -64,7 +64,7 @@ class System:
         self.size = r + 1 if free else r
         self.root = np.sqrt(theta)[owner]
         scale = np.append(self.root, 1.0)[: self.size]
-        self.factors, self.images = [], []
+        self.factors, self.images, self.grams, self.scale = [], [], grams, scale
         H = np.zeros((M, M))
         self.shares = psi.shares(s)
         for gram, own in zip(grams, w, strict=True):
@@ -91,6 +91,21 @@ class System:
     def of_weights(self, one: Array, other: Array) -> Array:
         """sum_p one_pm'other_pm for each weight."""
         return np.asarray(np.bincount(self.owner, np.sum(one * other, axis=0), len(self.s)), dtype=np.float64)
+
+    def error(self, step: Direction, products: Array) -> tuple[float, Array]:
+        """How far L'DL here is from that of all rows, whose products with a step are given.
+
+        The error of the step, relative to it, in the norm of N + E; and (P, r + 1), what the next right-hand side
+        needs to make up for it.
+        """
+        off = np.stack([G @ np.append(v, b) for G, v, b in zip(self.grams, step.v, step.b, strict=True)]) - products
+        error = size = 0.0
+        for p, factor in enumerate(self.factors):
+            side = self.scale * off[p, : self.size]
+            error += float(side @ cho_solve(factor, side, check_finite=False))
+            x = np.divide(step.v[p], self.root, out=np.zeros_like(self.root), where=self.root > 0.0)
+            size += float(x @ x + np.append(step.v[p], step.b[p]) @ (products[p] + off[p]))
+        return float(np.sqrt(error / size)) if size > 0.0 else 0.0, off
 
     def beyond(self, step: Direction) -> tuple[Array, Array]:
         """What a step leaves of v - theta w, and of s times the line of s, beyond first order."""
@@ -129,11 +144,6 @@ class System:
         if not all(np.isfinite(part).all() for part in (dv, e, dz)):
             raise LinAlgError("the step is not finite")
         return Direction(dv, dw, db, s * e, dz, dnu, e)
-
-
-def products(grams: Array, dv: Array, db: Array) -> Array:
-    """[L 1]'D(L dv + db) of each machine, (P, r + 1)."""
-    return np.stack([G @ np.append(v, b) for G, v, b in zip(grams, dv, db, strict=True)])
 
 
 def _factorised(N: Array, ones: int) -> Any:

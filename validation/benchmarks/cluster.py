@@ -7,10 +7,10 @@ The seconds of a solve with n rows and rank r on W workers, of G rows in L'DL, R
 The first five constants are fitted to processor seconds of whole solves on this machine, here and in
 validation/results/factors.json, by nonnegative least squares of relative errors; call and hop to empty rounds over 1, 2
 and 4 workers of a local cluster. The network is a number that is given. Then predictions for n = 1e8 and 1e9 with
-r = 1,000, where G/r, R and S are those of the million samples there, mean over p, and K what a solve takes on two
-workers. And a simulation: the seconds of each worker in each round are lognormal, one in a thousand is ten times as
-long, and workers are lost at random, whose shard is read again and goes over its past. A round is as slow as its
-slowest worker.
+r = 1,000, where G/r, R and S are those of the million samples there, mean over p, and K what a solve from nothing takes
+on two workers, and ten more for each eighth that is solved first. And a simulation: the seconds of each worker in each
+round are lognormal, one in a thousand is ten times as long, and workers are lost at random, whose shard is read again
+and goes over its past. A round is as slow as its slowest worker.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from scipy.optimize import nnls
 import mklref
 from mklref import kernels
 from mklref._files import write_text
+from mklref.factored.solver import SHARE
 from validation.benchmarks import processor
 from validation.benchmarks.factors import KERNELS, RANK
 from validation.facts import RESULTS, ROOT, facts, results_file
@@ -36,8 +37,8 @@ from validation.facts import RESULTS, ROOT, facts, results_file
 FACTORS = ROOT / RESULTS / "factors.json"
 
 SIZES = ((60000, 50), (120000, 50), (16000, 100), (30000, 100), (8000, 200), (16000, 200), (8000, 400), (16000, 400))
-ALONE = (12000, 100)
-"""A solve whose rounds are counted."""
+ALONE, MORE = (12000, 100), 10
+"""A solve that begins from nothing, whose rounds are counted; and how many an eighth that is solved first adds."""
 TERMS = ("gram", "read", "sample", "solve", "step")
 VECTORS = 25
 """Vectors of n numbers that are held beside the rows."""
@@ -121,14 +122,15 @@ def rounds_of_a_solve(n: int, r: int) -> int:
 def predicted(model: Numbers, n: float, r: float, workers: int) -> dict[str, float]:
     """Seconds of a solve by parts, its rounds, GB of a worker in float32, and of this process."""
     hops = np.ceil(np.log2(workers)) if workers > 1 else 0.0
+    rounds = model["rounds"] + MORE * np.floor(np.log(n / (SHARE * r)) / np.log(SHARE))
     return {
         "L'DL": model["gram"] * model["rows"] * r * r**2 / workers,
         "reads": model["read"] * model["reads"] * n * r / workers,
         "samples": model["sample"] * model["reads"] * n / workers,
         "system": model["steps"] * (model["solve"] * r**3 + model["step"]),
-        "calls": model["rounds"] * (model["call"] + model["hop"] * hops),
+        "calls": rounds * (model["call"] + model["hop"] * hops),
         "sums": model["steps"] * 8.0 * r**2 * hops / model["network"],
-        "rounds": model["rounds"],
+        "rounds": rounds,
         "worker GB": (4.0 * n * r + 8.0 * VECTORS * n) / workers / 1e9,
         "here GB": 3 * 8.0 * n / 1e9,
     }
