@@ -36,6 +36,7 @@ from validation.random_mutants import Mutant
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool:
     """Judge the mutants, in place of running the tests."""
+    gc.unfreeze()  # functions that the tests have frozen are not among the objects of the collector
     facts = json.loads(Path(os.environ["MKLREF_MUTANTS"]).read_text(encoding="utf-8"))
 
     def healthy() -> int:

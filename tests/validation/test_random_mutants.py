@@ -119,7 +119,10 @@ FAULTS = {
 
 
 OPTIONS = """
+import gc
+
 def pytest_addoption(parser): parser.addoption("--all", action="store_true")
+def pytest_collection_finish(): gc.freeze()  # as the tests of the package do
 """
 
 
