@@ -154,6 +154,19 @@ class Groups(Regularizer):
         jacobian -= (across - 1.0) * np.outer(theta, theta) / totals.sum()
         return jacobian / top / top
 
+    def jacobian_product(self, g: Array, V: Array) -> Array:
+        """That of the diagonal, and of a dyad for each group: k^2 M operations."""
+        within, across = (conjugate_exponent(exponent) for exponent in self._ball_exponents)
+        top = float(g.max())
+        if np.isinf(across) or top == 0.0:
+            return super().jacobian_product(g, V)
+        theta, ratio = self.weights_from_dual(g), (g / top) ** 2
+        totals, U = self._blocks.sums(theta * ratio), V * np.sqrt((within - 1.0) * quotient(theta, ratio))
+        along = self._blocks.sums(V * theta)
+        product = U @ U.T + (across - within) * (quotient(along, totals) @ along.T)
+        product -= (across - 1.0) * np.outer(along.sum(axis=1), along.sum(axis=1)) / totals.sum()
+        return np.asarray(product / top / top)
+
     @property
     def _ball_exponents(self) -> tuple[float, float]:
         """1/q within groups and 1/(p+q) across them: the exponents of the ball of weights."""
@@ -213,6 +226,10 @@ class _Blocks:
         self.owner = owner
         self.order = np.concatenate([np.array(group) for group in groups])
         self.starts = np.cumsum([0, *map(len, groups[:-1])])
+
+    def sums(self, x: Array) -> Array:
+        """The sum over each group of x (M,), or of rows (k, M)."""
+        return np.asarray(np.add.reduceat(x[..., self.order], self.starts, axis=-1))
 
     @np.errstate(over="ignore")  # beside an entry that is not finite
     def p_norms(self, x: Array, p: float) -> Array:
