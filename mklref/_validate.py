@@ -13,7 +13,7 @@ from __future__ import annotations
 import numbers
 import operator
 import sys
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -66,10 +66,12 @@ def checked_positive(label: str, value: Any, remedy: str = "give a positive fini
 
 
 def checked_count(label: str, value: Any, least: int, remedy: str) -> int:
-    """`value` as an int; `InvalidType` if it is none, `InvalidParameter` below `least` or from 2^62 on."""
+    """`value` as an int; `InvalidType` if it is none, `InvalidParameter` below `least` or from 2^63 on."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
         raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); give an integer: {remedy}")
-    if not least <= int(value) < 2**62:
+    if int(value) >= 2**63:
+        raise InvalidParameter(f"{label} = {shown(value)} must be below 2^63: {remedy}")
+    if int(value) < least:
         raise InvalidParameter(f"{label} = {shown(value)} must be an integer of at least {least}: {remedy}")
     return int(value)
 
@@ -86,8 +88,9 @@ def checked_integer(value: Any, least: float, most: float, says: str) -> int:
 
 
 def checked_members(label: str, value: Any, remedy: str) -> list[Any]:
-    """What a sequence, or anything else that can be looped over, has; else `InvalidType`."""
-    if not isinstance(value, Iterable) or getattr(value, "ndim", 1) == 0:  # arrays of no dimension only seem to be one
+    """What a sequence, or anything else that can be looped over, has; else, as of a text, `InvalidType`."""
+    some = isinstance(value, Iterable) and not isinstance(value, str | bytes)
+    if not some or getattr(value, "ndim", 1) == 0:  # arrays of no dimension only seem to be one
         raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); {remedy}")
     return list(value)
 
@@ -103,7 +106,7 @@ def checked_words(label: str, value: Any) -> tuple[str, ...]:
 
 def checked_values(label: str, given: Any, what: str) -> list[Any]:
     """The entries of an ordered collection as a list, whatever they are; else `InvalidParameter` says of what."""
-    some = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | Set)
+    some = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | set | frozenset)
     if not some or getattr(given, "ndim", 1) == 0:
         raise InvalidParameter(f"{label} = {given!r} must be a sequence of {what}")
     return list(given)

@@ -104,7 +104,7 @@ def crosscheck(
     job = chosen_job(problem, formulations, solvers, tol, reference_tol, value_tol)
     if max_time is None and problem.n_samples > _PATIENT:
         warnings.warn(
-            f"each row of a conic solver on n = {problem.n_samples} samples takes minutes to hours, growing as n^3; "
+            f"each row of a conic solver on n = {problem.n_samples} samples may take minutes or hours, growing as n^3; "
             "give max_time, or fewer samples.",
             SlowWarning,
             stacklevel=2,

@@ -22,7 +22,6 @@ from mklref._conic.scaling import Factors, factorize
 from mklref._crosscheck.row import NATIVE, Row
 from mklref.certificate.allowance import entries_error
 from mklref.exceptions import FalseClaim, MKLError, MKLWarning
-from mklref.solution import Solution
 
 
 class Job(NamedTuple):
@@ -80,7 +79,9 @@ def _row(job: Job, formulation: str, solver: str, known: Any = None, *, max_time
             if formulation == NATIVE:
                 solution = native.solve(problem, tol=job.tol, max_time=max_time)
             else:
-                solution = _conic_solution(problem, formulation, solver, known)
+                factors = _factors(problem, known)
+                started = time.perf_counter()
+                solution = reference.compile(problem, formulation, factors=factors).solve(solver=solver)
         except MKLError as failure:
             claim = failure.claim if isinstance(failure, FalseClaim) else ""
             notes.append(str(failure))
@@ -105,12 +106,12 @@ def rounding(problem: Any, solution: Any) -> float:
     return sum(entries_error(m.problem, row, weights) for m, row in zip(problem.machines, rows, strict=True))
 
 
-def _conic_solution(problem: Any, formulation: str, solver: str, known: dict[int, Factors]) -> Solution:
+def _factors(problem: Any, known: dict[int, Factors]) -> Factors:
+    """Those of the kernels, made when they are first asked for."""
     key = id(problem.kernels)
     if key not in known:
         known[key] = factorize(problem.kernels)
-    solution: Solution = reference.compile(problem, formulation, factors=known[key]).solve(solver=solver)
-    return solution
+    return known[key]
 
 
 _shared: tuple[Sequence[Job], dict[int, Factors]] = ((), {})

@@ -108,5 +108,6 @@ def presented(solve: Any, loop: Callable[..., Any], text: str, **words: str) -> 
     del solve.__wrapped__
     statement, _, described = inspect.cleandoc(loop.__doc__ or "").partition("\n\nParameters\n----------\n")
     solve.__doc__ = f"{statement}\n" + text.format(own=f"{described}\n" if described else "", **words)
-    solve.__signature__ = inspect.Signature([*common, *own])
+    returned = inspect.signature(solve).return_annotation
+    solve.__signature__ = inspect.Signature([*common, *own], return_annotation=returned)
     return solve

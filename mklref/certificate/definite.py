@@ -200,7 +200,11 @@ def _smallest_shift(K: Array, label: str, allowed: float) -> float:
     if shift <= allowed and proven_by_residual(K, shift):
         return shift
     n = len(K)
-    smallest = smallest_eigenvalue(K) if n <= _EXAMINED else smallest_ritz(K.__matmul__, n, _PRODUCTS)
+    if n <= _EXAMINED:
+        smallest = smallest_eigenvalue(K)
+    else:
+        unit = max(float(K.max()), -float(K.min()))  # squares of kernels of 1e160 overflow
+        smallest = unit * smallest_ritz(lambda v: K @ v / unit, n, _PRODUCTS)
     shift = max(-1.01 * smallest, 0.0) + _GROWTH * reduction(K, 0.0)
     while shift < allowed:
         if proven_semidefinite(K, shift):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -271,11 +271,14 @@ def splits_of(cv: Any, y: Any, groups: Any, label: str, *, classifies: bool) -> 
     """
     every = np.arange(len(y))
     try:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("error", "The groups parameter is ignored")
+        with nullcontext() if groups is None else warnings.catch_warnings():
+            if groups is not None:
+                warnings.filterwarnings("error", "The groups parameter is ignored")
             splits = check_cv(cv, y, classifier=classifies).split(np.empty((len(y), 1)), y, groups)
             found = [(every[train], every[test]) for train, test in splits]  # masks as well
     except UserWarning as ignored:
+        if "groups parameter is ignored" not in str(ignored):
+            raise
         raise InvalidParameter(
             f"{label} does not keep groups together: give a splitter that does, such as GroupKFold(5), or no groups."
         ) from ignored

@@ -20,7 +20,6 @@ from typing import Any
 
 import numpy as np
 from joblib import Parallel, delayed, effective_n_jobs
-from joblib._utils import _ExceptionWithTraceback
 
 from mklref._progress import Steps
 from mklref._threads import at_most, blas_threads, threads
@@ -126,20 +125,21 @@ def answering(backend: Any) -> None:
 
     By itself it hands over results alone (joblib 1.6), and who waits for the task waits for ever.
     """
-    submit = backend.submit
-    if "submit" in vars(backend):  # one backend serves several calls
+    name = "submit" if hasattr(backend, "submit") else "apply_async"  # the second before joblib 1.5
+    submit = getattr(backend, name)
+    if name in vars(backend):  # one backend serves several calls
         return
 
     def submitted(batch: Any, callback: Any) -> Any:
         def told(done: Any) -> None:
             if done.exception() is not None:
-                callback(_ExceptionWithTraceback(done.exception()))
+                callback(done.exception())  # which joblib raises
 
         job = submit(batch, callback)
         job.add_done_callback(told)
         return job
 
-    backend.submit = submitted
+    setattr(backend, name, submitted)
 
 
 def _worked(task: Callable[..., Any], own: tuple[Any, ...], k: int, token: _Token, share: int) -> Any:

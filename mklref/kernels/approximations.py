@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any, TypeVar
@@ -181,7 +181,7 @@ def column_groups(
     says = "give a dict of names and columns, or a list of columns."
     if not isinstance(groups, Mapping):
         groups = {f"K{m}": group for m, group in enumerate(checked_members("groups", groups, says))}
-    named = {name: checked_members(f"group {name!r}", group, "give its columns.") for name, group in groups.items()}
+    named = {str(name): checked_members(f"group {name!r}", own, "give its columns.") for name, own in groups.items()}
     places = {name: j for j, name in enumerate(X.columns)} if hasattr(X, "columns") else {}
     there = Counter(X.columns) if len(places) < len(getattr(X, "columns", ())) else {}
     values = X.to_numpy() if hasattr(X, "to_numpy") else X
@@ -189,13 +189,13 @@ def column_groups(
     factor = _factors(whole) if normalize else None
     parts: list[Any] = []
     for name, group in named.items():
-        if not all(isinstance(one, str | int | np.integer) for one in group):
+        if not all(isinstance(one, Hashable) for one in group):
             raise InvalidInput(f"group {name!r} = {shown(group)}; give the names or the numbers of its columns.")
         twice = next((one for one in group if there.get(one, 0) > 1), None)
         if twice is not None:
             raise InvalidInput(f"group {name!r}: X has {there[twice]} columns {twice!r}; rename or drop all but one.")
         columns = [places.get(one, one) for one in group]
-        columns = [j for j in columns if not isinstance(j, str)]
+        columns = [j for j in columns if isinstance(j, int | np.integer)]
         if not columns:
             raise InvalidInput(f"group {name!r} has no column that X has; drop it.")
         if not all(isinstance(j, int | np.integer) and 0 <= j < whole.shape[1] for j in columns) or any(

@@ -370,7 +370,7 @@ class Loop:
         In the lower bound, which is concave in t, the rounding of q counts t^2 of what it is at t = 1.
         """
         regularizer = self.problem.regularizer
-        while not self.problem.intercept_cost:
+        while not self.problem.intercept_cost and not self.recorder.late:
             point = replace(point, beta=0.5 * point.beta, weights=2.0 * point.weights)
             if regularizer.weight_form == "min" and not np.isfinite(regularizer.weight_penalty(point.weights)):
                 return  # no such weights

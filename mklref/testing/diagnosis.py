@@ -243,7 +243,7 @@ def _why_not_each_machine(
     for reading in chain.from_iterable(
         _readings(suspect, problem, point._replace(weights=theta)) for suspect in OF_ALL
     ):
-        if _left(reading) <= max(PLAUSIBLE * gap, tol):
+        if _left(reading) <= max(PLAUSIBLE * min(gap, 1.0), tol):
             yield Finding(reading.fault, f"{reading.text} {bounds}")
             return
     fixed = Fixed(theta)
@@ -270,7 +270,7 @@ def _other_weights(problem: Problem, point: Point, gap: float, tol: float) -> st
     """The weights that make the dual point optimal, in words, if there are any; asked where nothing else fits."""
     for theta in () if point.weights is None else fitting_weights(problem, point.dual_coef, None):
         other = Reading("", "", problem, Point(point.dual_coef, theta, None))
-        if _left(other) <= max(PLAUSIBLE_IF_FITTED * gap, tol):
+        if _left(other) <= max(PLAUSIBLE_IF_FITTED * min(gap, 1.0), tol):
             return f"dual_coef is optimal with the weights {some(theta)}, not with those returned."
     return ""
 

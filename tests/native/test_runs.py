@@ -151,14 +151,14 @@ def test_newtons_method_on_smooth_losses_keeps_to_its_time(monkeypatch):
 @pytest.mark.parametrize("regularizer", [Tikhonov(1.0001, 1.0), Groups(((0, 1), (2,)), 0.5, 0.4999)], ids=str)
 def test_the_steps_that_find_the_next_weights_keep_to_the_time(regularizer, monkeypatch):
     """On a clock that only they move, a second a step: a handful is done after the deadline, not some hundred."""
-    clock, kind, jacobian = [0.0], type(regularizer), type(regularizer).weights_jacobian
+    clock, kind, product = [0.0], type(regularizer), type(regularizer).jacobian_product
     monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
 
-    def slow(self, g):
+    def slow(self, g, V):
         clock[0] += 1.0
-        return jacobian(self, g)
+        return product(self, g, V)
 
-    monkeypatch.setattr(kind, "weights_jacobian", slow)
+    monkeypatch.setattr(kind, "jacobian_product", slow)
     problem = make_problem(loss="logistic", n=20, M=3, C=1e3, regularizer=regularizer)
     assert mklref.solve(problem, tol=1e-9).status is Status.OPTIMAL
     unlimited, clock[0] = clock[0], 0.0
