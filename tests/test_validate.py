@@ -10,6 +10,7 @@ import inspect
 import itertools
 import math
 import re
+import sys
 from typing import NamedTuple
 
 import numpy as np
@@ -216,6 +217,12 @@ def test_an_integer_beyond_float64_is_outside_and_is_not_printed(huge):
 
 def recorder(**options) -> Recorder:
     return Recorder("testing", **{"tol": 1e-6, "max_iter": 100, **options})
+
+
+def test_max_iter_may_be_the_largest_integer():
+    assert mklref.solve(PROBLEM, max_iter=sys.maxsize).status is mklref.Status.OPTIMAL
+    with pytest.raises(InvalidParameter, match=r"max_iter = \d+ must be below 2\^63"):
+        mklref.solve(PROBLEM, max_iter=sys.maxsize + 1)
 
 
 def test_max_iter_is_the_number_of_records():

@@ -227,6 +227,17 @@ def test_what_all_machines_have_in_common_is_named_before_each_one(strategy, fau
         assert_optimal(classes, beta, weights=theta, intercept=b)
 
 
+def test_what_is_left_of_a_huge_gap_is_no_verdict():
+    """Where weights have no bound, a relative gap of 1e6 becomes one of 1 for other rows, which explains nothing."""
+    rng = np.random.default_rng(0)
+    kernels = [np.outer(x, x) + 1e-3 * np.eye(18) for x in rng.normal(size=(18, 3)).T]
+    classes = MulticlassProblem(kernels, np.arange(18) % 3, loss="squared_hinge", regularizer=Tikhonov(1, 1.0))
+    found = solve(classes)
+    far = 1e3 * found.dual_coef * rng.uniform(size=found.dual_coef.shape)
+    with pytest.raises(AssertionError, match=r"^not optimal: machine not solved: "):
+        assert_optimal(classes, far, weights=found.weights, intercept=found.intercept)
+
+
 def test_groups_that_were_ignored_or_taken_in_order_are_named():
     problem = problem_of(regularizer=Groups(((0, 2), (1, 3)), 0.5, 0.5))
     for groups, shown in (((range(4),), "0 1 2 3"), (((0, 1), (2, 3)), "0 1 | 2 3")):
