@@ -120,7 +120,7 @@ def show_weights(out: Console, names: Sequence[str], columns: Mapping[str, Array
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("kernel", no_wrap=True, max_width=max(out.width - 8, 1))
     for title in list(columns)[: max(fitting, 1)]:
-        table.add_column(title, no_wrap=True)
+        table.add_column(title, no_wrap=True, min_width=6)
     ascii_only = out.options.ascii_only
     for m in shown:
         cells = (f"{own:6.4f} {_bar(own / top, ascii_only)}"[:cell] for own in weights[m, : max(fitting, 1)].tolist())

@@ -7,7 +7,6 @@ from concurrent.futures import CancelledError, Future
 import joblib
 import numpy as np
 import pytest
-from joblib._utils import _retrieve_traceback_capturing_wrapped_call
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.model_selection import KFold
 
@@ -174,8 +173,7 @@ def test_a_task_of_dask_whose_worker_died_ends_the_waiting():
     assert not told
     bad.set_exception(ZeroDivisionError("of a worker"))
     (out,) = told
-    with pytest.raises(ZeroDivisionError, match="of a worker"):
-        _retrieve_traceback_capturing_wrapped_call(out)
+    assert out is bad.exception()  # which joblib raises, as any exception that it is told
 
 
 def test_folds_that_ctrl_c_left_out_of_a_candidate_count_for_what_there_is():
