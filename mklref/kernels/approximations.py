@@ -182,6 +182,8 @@ def column_groups(
     if not isinstance(groups, Mapping):
         groups = {f"K{m}": group for m, group in enumerate(checked_members("groups", groups, says))}
     named = {str(name): checked_members(f"group {name!r}", own, "give its columns.") for name, own in groups.items()}
+    if len(named) < len(groups):
+        raise InvalidInput(f"groups = {shown(list(groups))} have the same name as texts; rename one of them.")
     places = {name: j for j, name in enumerate(X.columns)} if hasattr(X, "columns") else {}
     there = Counter(X.columns) if len(places) < len(getattr(X, "columns", ())) else {}
     values = X.to_numpy() if hasattr(X, "to_numpy") else X

@@ -231,6 +231,15 @@ def test_a_proof_holds_one_matrix_at_a_time(rng, dtype):
     assert peak < 3.5 * 8 * K.size  # pieces of a matrix are beside it, which are less of a larger one
 
 
+@pytest.mark.parametrize("unit", [1.0, 2.0**530])
+def test_shifts_of_large_matrices_follow_their_smallest_eigenvalue(unit):
+    """From order 500 on it is a Ritz value; squares of entries of the second leave float64."""
+    A = np.random.default_rng(0).normal(size=(510, 3))
+    K = unit * (A @ A.T - 1e-6 * np.eye(510))
+    _, (shift,) = proven_shifts(ArrayStack.trusted([0.5 * (K + K.T)]), 1e-5 * unit)
+    assert 1e-6 < shift / unit < 2e-6
+
+
 @pytest.mark.parametrize("exponent", [-60, 60])
 def test_the_shift_scales_with_the_kernel(low_rank, exponent):
     _, one = proven_shifts(ArrayStack(low_rank[None]))

@@ -157,6 +157,8 @@ def test_groups_of_columns_are_linear_kernels(form):
             kernels.column_groups(X, wrong)
     frame = pd.DataFrame(X, columns=pd.MultiIndex.from_product([["a", "b"], [0.5, 1.5]]))
     assert np.allclose(kernels.column_groups(frame, {7: [("a", 0.5), ("a", 1.5)]}).dense(), [X[:, :2] @ X[:, :2].T])
+    with pytest.raises(InvalidInput, match="the same name"):
+        kernels.column_groups(X, {1: [0], "1": [1]})
     with pytest.raises(InvalidInput, match="2 columns 'a'"):
         kernels.column_groups(pd.DataFrame(X, columns=list("abca")), {"first": ["b", "a"]})
 
