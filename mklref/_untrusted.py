@@ -137,7 +137,8 @@ def parse_json(text: bytes, where: str | PathLike[str], *, nonfinite: bool = Fal
         if b"\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode("utf-8")  # refuses a surrogate without the other one
     except (ValueError, RecursionError) as damaged:
-        raise UnsafeFile(f"{where} is no JSON: {damaged}.") from damaged
+        what = "brackets are nested too deeply" if isinstance(damaged, RecursionError) else damaged
+        raise UnsafeFile(f"{where} is no JSON: {what}.") from damaged
     return value
 
 

@@ -19,6 +19,8 @@ MKLWarning (UserWarning)               AsymmetryWarning, InterruptedWarning, Slo
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -155,3 +157,11 @@ class InterruptedWarning(MKLWarning):
 
 class UselessModelWarning(MKLWarning):
     """A model that predicts the same for every sample, or that is no better than that."""
+
+
+def warn(message: str, category: type[Warning]) -> None:
+    """Warn at the line that called this package, however many of its functions are between."""
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals["__name__"].startswith("mklref."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -260,7 +260,7 @@ def test_what_a_container_holds_is_not_free(tmp_path, monkeypatch):
         ("9" * 5000, "is beyond float64"),
         (r'"\ud800"', "surrogates not allowed"),
         (b"\xff\xfe1\x00", "can't decode"),
-        ("[" * 10**5, "recursion"),
+        ("[" * 10**5, "brackets are nested too deeply"),
         ("{} {}", "Extra data"),
     ],
 )

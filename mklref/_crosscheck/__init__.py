@@ -20,7 +20,6 @@ it adds more than tol, as at kernels of 1e6 and C = 1e3, no solver's point need 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -30,7 +29,7 @@ from mklref._crosscheck.result import CrossCheck
 from mklref._crosscheck.row import NATIVE, Row
 from mklref._crosscheck.rows import Job, rounding, rows
 from mklref._validate import check_time, checked_count, checked_number, checked_words
-from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable, SlowWarning
+from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable, SlowWarning, warn
 from mklref.problem import Problem, require_problem
 
 Progress = Callable[[int, int, str], None]
@@ -103,11 +102,10 @@ def crosscheck(
     check_time(max_time)
     job = chosen_job(problem, formulations, solvers, tol, reference_tol, value_tol)
     if max_time is None and problem.n_samples > _PATIENT:
-        warnings.warn(
+        warn(
             f"each row of a conic solver on n = {problem.n_samples} samples may take minutes or hours, growing as n^3; "
             "give max_time, or fewer samples.",
             SlowWarning,
-            stacklevel=2,
         )
     labels = [NATIVE if form == NATIVE else f"{form}/{solver}" for form, solver in job.labels]
     found: list[Row] = []

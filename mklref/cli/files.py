@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-import warnings
 from argparse import Namespace
 from collections.abc import Callable
 from glob import escape
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from mklref._files import is_stream
-from mklref.exceptions import InvalidParameter, MKLWarning
+from mklref.exceptions import InvalidParameter, MKLWarning, warn
 
 
 class Input(str):
@@ -89,7 +88,7 @@ def deliver(arguments: Namespace, **results: Callable[[str], None]) -> dict[str,
             write(free)
         if free != path:
             arguments.astray = True
-            warnings.warn(f"{path} was not written: {reason}. The result is in {free}.", MKLWarning, stacklevel=2)
+            warn(f"{path} was not written: {reason}. The result is in {free}.", MKLWarning)
         written[option] = free
     return written
 

@@ -15,7 +15,7 @@ from mklref.cli import render
 from mklref.cli.files import deliver
 from mklref.cli.model import TableModel, calibrated
 from mklref.cli.table import MessyTable, read_messy, require_pictures, save_picture, show_columns
-from mklref.exceptions import InterruptedWarning, MKLWarning, UselessModelWarning
+from mklref.exceptions import InterruptedWarning, MKLWarning, UselessModelWarning, warn
 
 
 def run(arguments: Any) -> bool:
@@ -92,11 +92,10 @@ def _show_evaluation(out: Any, evaluation: Any, arguments: Any) -> None:
         out.print()
     if not evaluation.beats_baseline:
         remedy = "" if evaluation.classes is None or arguments.class_weight else ", or --class-weight balanced"
-        warnings.warn(
+        warn(
             "on rows that it has not seen the model is not surely better than a constant prediction. More rows or "
             f"other columns may help{remedy}.",
             UselessModelWarning,
-            stacklevel=2,
         )
 
 

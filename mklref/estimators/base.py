@@ -44,12 +44,11 @@ from mklref.estimators.samples import (
     require_unmasked,
     rows_of,
     validated,
-    warn,
     warn_of_constant,
     warn_of_scales,
 )
 from mklref.estimators.workers import gathered, poll
-from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType
+from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType, warn
 from mklref.kernels import Kernel, KernelStack
 from mklref.kernels.fitted import as_texts
 from mklref.kernels.functions import grouped

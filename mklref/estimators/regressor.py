@@ -10,8 +10,8 @@ from sklearn.base import RegressorMixin
 from mklref._typing import Array
 from mklref._validate import checked_flag
 from mklref.estimators.base import BaseMKL, Part
-from mklref.estimators.samples import units, warn
-from mklref.exceptions import InvalidParameter, InvalidTarget, UselessModelWarning
+from mklref.estimators.samples import units
+from mklref.exceptions import InvalidParameter, InvalidTarget, UselessModelWarning, warn
 from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, as_loss
 from mklref.problem import Problem

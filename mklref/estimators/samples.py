@@ -16,8 +16,6 @@ from __future__ import annotations
 
 import math
 import numbers
-import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -29,7 +27,7 @@ from sklearn.utils.validation import check_array, validate_data
 from mklref._typing import Array
 from mklref._untrusted import free_memory
 from mklref.estimators.blocks import is_sparse, rows_as_bytes
-from mklref.exceptions import ConstantKernelWarning, InvalidInput, InvalidType, MKLError, ScaleWarning
+from mklref.exceptions import ConstantKernelWarning, InvalidInput, InvalidType, MKLError, ScaleWarning, warn
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.functions import Function
 from mklref.kernels.storage import bytes_in_memory
@@ -88,14 +86,6 @@ def units(values: Array, weight: Array | None = None) -> tuple[float, float]:
     mean = float(np.average(unit, weights=weight))
     deviation = float(np.sqrt(np.average((unit - mean) ** 2, weights=weight)))
     return float(np.ldexp(mean, exponent)), float(np.ldexp(deviation, exponent)) or 1.0
-
-
-def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the line that called an estimator, however many functions of this package are between."""
-    level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("mklref."):
-        level, frame = level + 1, frame.f_back
-    warnings.warn(message, category, stacklevel=level)
 
 
 def warn_of_scales(kernels: Sequence[Kernel], X: Any, variables: Sequence[str]) -> None:

@@ -27,9 +27,9 @@ from mklref.estimators.base import BaseMKL
 from mklref.estimators.choice import RULES, Choice, chosen
 from mklref.estimators.folds import Point, folds_of, memberships, points_of_fold, require_classes, splits_of
 from mklref.estimators.persistence import from_plain, to_plain
-from mklref.estimators.samples import warn, warn_of_constant
+from mklref.estimators.samples import warn_of_constant
 from mklref.estimators.workers import gathered, workers_of
-from mklref.exceptions import Interrupted, InterruptedWarning, InvalidParameter, UnsafeFile
+from mklref.exceptions import Interrupted, InterruptedWarning, InvalidParameter, UnsafeFile, warn
 from mklref.solution import require_names
 
 _MOST = 10**6

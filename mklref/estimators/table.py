@@ -12,7 +12,6 @@ per_group(=, rbf(1)) is a kernel for each column of the table.
 
 from __future__ import annotations
 
-import warnings
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -30,7 +29,7 @@ from mklref.estimators.cells import FOLDED, KINDS, MOST_LEVELS, SPELLED, Reading
 from mklref.estimators.classifier import MKLClassifier
 from mklref.estimators.notations import DECODERS
 from mklref.estimators.samples import units
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MKLWarning
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MKLWarning, warn
 
 OTHER, ABSENT = "(other)", "missing"
 """Levels of a category, and endings of the names of their columns."""
@@ -91,11 +90,10 @@ class Column(Reading):
         values = DECODERS[self.kind](cells, self.detail)
         lacking = np.isnan(values)
         if lacking.all() and (there := [cell for cell in cells if cell is not None]):
-            warnings.warn(
+            warn(
                 f"column {self.name!r}: no cell, such as {there[0]!r}, is a {self.kind} as in the table that the model "
                 "was fitted to, and all count as missing. Write them as there.",
                 MKLWarning,
-                stacklevel=3,
             )
         with np.errstate(over="ignore"):
             standard = np.where(lacking, 0.0, (values - self.mean) / self.deviation)

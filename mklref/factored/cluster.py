@@ -12,13 +12,12 @@ import importlib.util
 import ipaddress
 import time
 import uuid
-import warnings
 from collections.abc import Callable, Sequence
 from concurrent import futures
 from contextlib import suppress
 from typing import Any
 
-from mklref.exceptions import InvalidInput, InvalidType, MissingExtra, NotApplicable, PlainTextWarning
+from mklref.exceptions import InvalidInput, InvalidType, MissingExtra, NotApplicable, PlainTextWarning, warn
 from mklref.factored.holder import Answer, Holder, Place
 from mklref.factored.shard import Total
 
@@ -341,11 +340,10 @@ def check_client(client: Any) -> None:
             )
     open_to_all = [one for one in (client.scheduler.address, *found) if _readable_by_others(one)]
     if open_to_all:
-        warnings.warn(
+        warn(
             f"{', '.join(open_to_all)}: plain text on an address that is not loopback. Whoever reaches it can read the "
             "data and run code; use TLS, Client(..., security=distributed.Security(...)).",
             PlainTextWarning,
-            stacklevel=4,
         )
 
 

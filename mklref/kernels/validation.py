@@ -9,7 +9,6 @@ semidefinite; that none is found proves nothing.
 from __future__ import annotations
 
 import sys
-import warnings
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, checked_number, require_finite
-from mklref.exceptions import AsymmetryWarning, InvalidInput, InvalidKernel
+from mklref.exceptions import AsymmetryWarning, InvalidInput, InvalidKernel, warn
 from mklref.kernels.protocol import KernelStack
 
 FULL_CHECK_FLOPS = 2e10
@@ -61,10 +60,9 @@ def checked_gram(matrix: FloatArray, label: str) -> FloatArray:
                 f"{label} is not symmetric: |{label}[{i}, {j}] - {label}[{j}, {i}]| = {largest:.3g}, "
                 f"allowed {tolerance:.3g}. If the difference is noise, pass (K + K.T) / 2."
             )
-        warnings.warn(
+        warn(
             f"{label} is symmetric only up to {largest:.3g} (at [{i}, {j}]); (K + K.T) / 2 is used.",
             AsymmetryWarning,
-            stacklevel=4,
         )
         return np.ascontiguousarray(0.5 * matrix + 0.5 * matrix.T, dtype=matrix.dtype)
     if matrix.flags.c_contiguous:

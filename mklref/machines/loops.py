@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import importlib
-import warnings
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.exceptions import SlowWarning
+from mklref.exceptions import SlowWarning, warn
 from mklref.machines import twin
 
 _PACKAGE = Path(__file__).parents[1]
@@ -47,7 +46,7 @@ def say_if_slow() -> None:
     global _said
     if not AVAILABLE and not _said:
         _said = True
-        warnings.warn(WHY, SlowWarning, stacklevel=2)
+        warn(WHY, SlowWarning)
 
 
 class QuadraticProgram(NamedTuple):

@@ -5,7 +5,6 @@ chosen_m = the share of fits to half of the rows, drawn without replacement, in 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,7 +25,7 @@ from mklref.estimators.blocks import Joined, joined
 from mklref.estimators.folds import splits_of
 from mklref.estimators.samples import own_errors
 from mklref.estimators.workers import gathered
-from mklref.exceptions import Interrupted, InterruptedWarning, InvalidType
+from mklref.exceptions import Interrupted, InterruptedWarning, InvalidType, warn
 
 
 def samples_of(X: Any, y: Any, groups: Any = None) -> tuple[Any, Any, Any]:
@@ -61,8 +60,9 @@ def require_some(label: str, finished: int, asked: int, interrupted: bool) -> No
     if not finished:
         raise Interrupted
     if interrupted:
-        warnings.warn(
-            f"{label} was interrupted: {finished} of {asked} fits are what it tells.", InterruptedWarning, stacklevel=3
+        warn(
+            f"{label} was interrupted: {finished} of {asked} fits are what it tells.",
+            InterruptedWarning,
         )
 
 

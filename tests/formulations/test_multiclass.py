@@ -204,7 +204,7 @@ def test_the_problem_is_frozen_and_its_arrays_are_its_own(data):
     np.testing.assert_array_equal(changed.sample_weight, problem.sample_weight)
 
 
-NAN, NAT = float("nan"), np.datetime64("NaT")
+NAN, NAT = float("nan"), np.datetime64("NaT", "s")
 MERGED = {
     "numbers beside their digits": (
         [1, "1", 2, 2],
