@@ -25,6 +25,7 @@ namespace mklref {
 namespace {
 
 constexpr double kInf = std::numeric_limits<double>::infinity();
+constexpr double kMax = std::numeric_limits<double>::max();  // where clang begins an OpenMP minimum of infinities
 constexpr double kTinyCurvature = 1e-12;  // relative to the diagonal: a direction in which Q is singular
 constexpr Index kBlock = 128;             // the best entry is found by block first, so that the loop vectorises
 constexpr Index kPollEvery = 1024;           // steps from one look at the clock to the next, at most,
@@ -53,8 +54,8 @@ MKLREF_CLONES Extremes update_gradient(double *G, const double *row_i, const dou
             smallest = right < smallest ? right : smallest;
             largest = left > largest ? left : largest;
         }
-        if (smallest < best.smallest_right) best.smallest_right = smallest, best.block_of_smallest = from;
-        if (largest > best.largest_left) best.largest_left = largest, best.block_of_largest = from;
+        if (smallest < std::min(best.smallest_right, kMax)) best.smallest_right = smallest, best.block_of_smallest = from;
+        if (largest > std::max(best.largest_left, -kMax)) best.largest_left = largest, best.block_of_largest = from;
     }
     return best;
 }
