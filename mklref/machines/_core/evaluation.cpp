@@ -42,7 +42,7 @@ struct Digits<float> {
 };
 
 template <class To, class From>
-inline __attribute__((always_inline)) To bits_of(From x) {
+MKLREF_INLINE To bits_of(From x) {
     To y;
     std::memcpy(&y, &x, sizeof y);
     return y;
@@ -52,14 +52,14 @@ constexpr double factorial(int k) { return k < 2 ? 1.0 : k * factorial(k - 1); }
 
 // sum_{j >= k} r^{j - k} / j! up to the degree, in Horner's form.
 template <class Real, int k = 0>
-inline __attribute__((always_inline)) Real taylor(Real r) {
+MKLREF_INLINE Real taylor(Real r) {
     constexpr Real coefficient = Real(1) / static_cast<Real>(factorial(k));
     if constexpr (k == Digits<Real>::kDegree) return coefficient;
     else return taylor<Real, k + 1>(r) * r + coefficient;
 }
 
 template <class Real>
-inline __attribute__((always_inline)) Real exponential(Real given) {
+MKLREF_INLINE Real exponential(Real given) {
     using D = Digits<Real>;
     const Real x = given < D::kLowest ? D::kLowest : given;  // NaN stays
     const Real shifted = x * D::kLog2e + D::kShift;
@@ -73,7 +73,7 @@ inline __attribute__((always_inline)) Real exponential(Real given) {
 }
 
 template <class Real>
-inline __attribute__((always_inline)) void to_squares(Real *p, Real a, const Real *b, Index n) {
+MKLREF_INLINE void to_squares(Real *p, Real a, const Real *b, Index n) {
     for (Index j = 0; j < n; ++j) {
         const Real d = (a + b[j]) - (p[j] + p[j]);
         p[j] = d < Real(0) ? Real(0) : d;
@@ -81,17 +81,17 @@ inline __attribute__((always_inline)) void to_squares(Real *p, Real a, const Rea
 }
 
 template <class Real>
-inline __attribute__((always_inline)) void write_one(const Real *d, Real rate, Real factor, Real *out, Index n) {
+MKLREF_INLINE void write_one(const Real *d, Real rate, Real factor, Real *out, Index n) {
     for (Index j = 0; j < n; ++j) out[j] = factor * exponential(rate * d[j]);
 }
 
 template <class Real>
-inline __attribute__((always_inline)) void add_one(const Real *d, Real rate, double weight, double *sum, Index n) {
+MKLREF_INLINE void add_one(const Real *d, Real rate, double weight, double *sum, Index n) {
     for (Index j = 0; j < n; ++j) sum[j] += weight * static_cast<double>(exponential(rate * d[j]));
 }
 
 // s'exp(rate d) over a block of columns, eight partial sums in a fixed order.
-inline __attribute__((always_inline)) double dot_one(const double *d, double rate, const double *s, Index n) {
+MKLREF_INLINE double dot_one(const double *d, double rate, const double *s, Index n) {
     double x[kColumns], partial[kLanes] = {}, sum = 0.0;
     for (Index j = 0; j < n; ++j) x[j] = exponential(rate * d[j]);
     const Index whole = n - n % kLanes;

@@ -17,6 +17,13 @@
 #define MKLREF_CLONES
 #endif
 
+// What they call is compiled with them.
+#if defined(_MSC_VER) && !defined(__clang__)
+#define MKLREF_INLINE __forceinline
+#else
+#define MKLREF_INLINE inline __attribute__((always_inline))
+#endif
+
 namespace mklref {
 
 using Index = std::int64_t;

@@ -36,8 +36,8 @@ inline void ahead(const void *line) {
 constexpr Index kLanes = 8;
 
 template <class Number>
-inline __attribute__((always_inline)) void fold(const Number *const *x, const Number *const *next, const double *__restrict a,
-                                                const double *__restrict y, double *__restrict sum, double *__restrict dots, Index n) {
+MKLREF_INLINE void fold(const Number *const *x, const Number *const *next, const double *__restrict a,
+                        const double *__restrict y, double *__restrict sum, double *__restrict dots, Index n) {
     const Number *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
     double partial[4][kLanes] = {};
     Index j = 0;
