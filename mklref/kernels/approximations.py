@@ -14,11 +14,11 @@ import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import deepcopy
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from mklref._files import checked_path
 from mklref._typing import Array
 from mklref._untrusted import lines_of
 from mklref._validate import (
@@ -263,7 +263,7 @@ def gene_sets(path: str | os.PathLike[str], *, smallest: int = 1) -> dict[str, l
     sets: dict[str, list[str]] = {}
     checked_count("smallest", smallest, 0, "the fewest genes of a set that is kept.")
     try:
-        with Path(path).open(encoding="utf-8-sig") as file:
+        with checked_path(path).open(encoding="utf-8-sig") as file:
             for number, line in enumerate(lines_of(file, path), start=1):
                 fields = line.rstrip("\r\n").split("\t")
                 if not line.strip():

@@ -189,7 +189,7 @@ class KernelStack(ABC):
 def indices(index: Any, n: int, label: str = "samples") -> Any:
     """An index array (k,) for an index array, a mask, a slice, or None for all; else `InvalidParameter`."""
     try:
-        found = np.arange(n)[slice(None) if index is None else list(index) if isinstance(index, tuple) else index]
+        found: Any = np.arange(n)[slice(None) if index is None else list(index) if isinstance(index, tuple) else index]
     except (IndexError, TypeError, ValueError):
         found = None
     if np.ndim(found) != 1:
