@@ -25,7 +25,7 @@ import numpy as np
 from mklref._typing import Array, FloatArray
 from mklref._untrusted import require_room
 from mklref._validate import checked_flag
-from mklref.exceptions import InvalidInput, MissingExtra, UnsafeFile
+from mklref.exceptions import InvalidInput, InvalidType, MissingExtra, UnsafeFile
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.evaluation import Block, Samples
 from mklref.kernels.fitted import FittedFamily
@@ -54,7 +54,9 @@ def joined(X: Any) -> Any:
     Raises
     ------
     InvalidInput
-        Blocks with different numbers of samples.
+        Blocks with different numbers of samples, or data frames that name them differently.
+    InvalidType
+        A sparse block.
     """
     if getattr(getattr(X, "columns", None), "nlevels", 1) > 1:
         names = tuple(":".join(map(str, one)) for one in X.columns)
@@ -69,8 +71,35 @@ def joined(X: Any) -> Any:
     if len(set(lengths.values())) != 1 or any(np.ndim(block) != 2 for block in blocks.values()):
         shown = ", ".join(f"{name}: {np.shape(block)}" for name, block in blocks.items())
         raise InvalidInput(f"X holds the blocks {shown}; give matrices with a row for each of the same samples.")
+    _require_alike(blocks)
     names = tuple(f"{name}:{column}" for name, block in blocks.items() for column in _columns(block))
     return Joined(np.concatenate([np.asarray(block) for block in blocks.values()], axis=1), names)
+
+
+def _require_alike(blocks: Mapping[str, Any]) -> None:
+    """Raise unless all blocks are dense, and their data frames have the same samples in the same order, by their names.
+
+    Rows that are counted from 0, as those of a frame without an index are, have no names.
+    """
+    known: list[tuple[str, Any]] = []
+    for name, block in blocks.items():
+        if is_sparse(block):
+            raise InvalidType(
+                f"the block {name!r} of X is sparse; give it as a dense array, .toarray(), or for kernels of products "
+                "all blocks as one matrix, scipy.sparse.hstack."
+            )
+        index = getattr(block, "index", None)
+        if index is None or (type(index).__name__ == "RangeIndex" and index.start == 0):
+            continue
+        known.append((name, index))
+        (first, expected) = known[0]
+        if not index.equals(expected):
+            i = int(np.argmin(np.asarray(index == expected)))
+            raise InvalidInput(
+                f"the blocks {first!r} and {name!r} of X are of other samples, or in another order: row {i} is "
+                f"{expected[i]!r} and {index[i]!r}. Give X[{name!r}].loc[X[{first!r}].index], or without names, "
+                ".reset_index(drop=True), rows that are in one order."
+            )
 
 
 def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:
@@ -93,7 +122,7 @@ def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:
     Raises
     ------
     InvalidInput
-        Something else, or modalities without a common sample.
+        Something else, no matrix, samples of one name in a modality, or modalities without a common sample.
     MissingExtra
         A file, and the package that reads it is not installed.
     UnsafeFile
@@ -103,6 +132,9 @@ def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:
         data = _annotated_file(Path(data))
     if isinstance(getattr(data, "mod", None), Mapping):
         frames = {name: _frame(one, name) for name, one in data.mod.items()}
+        for name, frame in frames.items():
+            if not frame.index.is_unique:  # which rows belong together nobody can say
+                raise InvalidInput(f"samples of {name!r} share a name; give each one its own: obs_names_make_unique().")
         shared = [name for name in data.obs_names if all(name in frame.index for frame in frames.values())]
         if not shared:
             raise InvalidInput("the modalities have no sample in common.")
@@ -111,7 +143,7 @@ def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:
         raise InvalidInput(f"{type(data).__name__} is neither an AnnData nor a MuData.")
     blocks = {"X": _frame(data, "X")}
     if checked_flag("obsm", obsm):
-        blocks |= {name: block for name, block in data.obsm.items() if np.ndim(block) == 2}
+        blocks |= {name: _dense(block, name) for name, block in data.obsm.items() if np.ndim(block) == 2}
     return blocks
 
 
@@ -136,8 +168,18 @@ def _annotated_file(path: Path) -> Any:
 
 def _frame(data: Any, name: str) -> Any:
     """The data frame of a modality, for which there has to be room: a file holds it packed or sparse."""
+    if getattr(data, "X", data) is None:
+        raise InvalidInput(f"the block {name!r} holds no matrix: its X is None. Set X, such as to one of `layers`.")
     require_room(f"the block {name!r}", 8 * prod(getattr(data, "shape", ())), sys.maxsize)
     return data.to_df()
+
+
+def _dense(block: Any, name: str) -> Any:
+    """A block as it is, a sparse one as an array, if there is room for it."""
+    if not is_sparse(block):
+        return block
+    require_room(f"the block {name!r}", 8 * prod(block.shape), sys.maxsize)
+    return block.toarray()
 
 
 def _columns(block: Any) -> list[str]:

@@ -18,7 +18,7 @@ import math
 import numbers
 import sys
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -184,7 +184,7 @@ def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -
         with np.errstate(invalid="ignore"):  # it sums entries, of which large ones of both signs have none
             return validate_data(model, X, *y, dtype=np.float64, **checks)
     except (TypeError, ValueError, OverflowError) as invalid:
-        columns = [str(name) for name in X.columns if not _is_numeric(X[name])] if hasattr(X, "columns") else []
+        columns = [str(name) for name, cells in _columns(X) if not _is_numeric(cells)]
         if not columns and "could not convert string" not in str(invalid):
             with own_errors():
                 raise
@@ -194,6 +194,13 @@ def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -
             f"X holds texts or dates among its numbers{where}{first}: encode texts, for instance by OneHotEncoder in a "
             "ColumnTransformer, turn dates into numbers, or leave the columns out. Texts alone go to spectrum kernels."
         ) from invalid
+
+
+def _columns(X: Any) -> Iterable[tuple[Any, Any]]:
+    """Name and cells of each column of a data frame, or of another table that knows its columns."""
+    if hasattr(X, "items"):
+        return X.items()  # type: ignore[no-any-return]
+    return zip(X.columns, np.asarray(X).T, strict=True) if hasattr(X, "columns") else ()
 
 
 def _is_numeric(column: Any) -> bool:
