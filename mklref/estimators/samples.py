@@ -29,7 +29,7 @@ from sklearn.utils.validation import check_array, validate_data
 from mklref._typing import Array
 from mklref._untrusted import free_memory
 from mklref.estimators.blocks import is_sparse, rows_as_bytes
-from mklref.exceptions import ConstantKernelWarning, InvalidInput, InvalidType, MKLError, ScaleWarning
+from mklref.exceptions import ConstantKernelWarning, InvalidInput, InvalidTarget, InvalidType, MKLError, ScaleWarning
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.functions import Function
 from mklref.kernels.storage import bytes_in_memory
@@ -171,6 +171,13 @@ def require_unmasked(**given: Any) -> None:
             raise InvalidType(
                 f"{name} is a masked array; its mask would be lost. Fill or drop the masked entries first."
             )
+
+
+def require_present(y: Any) -> None:
+    """Raise `InvalidTarget` where an entry of a column of pandas is missing, of which NumPy has no word for texts."""
+    if getattr(y, "ndim", 0) == 1 and hasattr(y, "isna") and (missing := np.asarray(y.isna())).any():
+        some = f"({missing.sum()} of {len(missing)})"
+        raise InvalidTarget(f"y[{int(missing.argmax())}] is missing; drop the samples without a target {some}.")
 
 
 def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -> Any:

@@ -188,6 +188,15 @@ def test_blocks_of_other_samples_are_not_put_side_by_side(three_classes):
         model.fit({"a": left, "b": csr_array(X)}, y)
 
 
+@pytest.mark.parametrize("dtype", ["string", object, "category"])
+def test_a_target_that_pandas_calls_missing_is_named(three_classes, dtype):
+    X, y, _ = three_classes
+    target = pd.Series(y, dtype=object)
+    target[2] = pd.NA
+    with pytest.raises(InvalidTarget, match=rf"y\[2\] is missing; drop .*\(1 of {len(y)}\)"):
+        MKLClassifier("linear").fit(X, target.astype(dtype))
+
+
 def test_what_is_no_number_in_a_block_is_named(three_classes):
     X, y, _ = three_classes
     model = MKLClassifier("per_group(:, linear)")
