@@ -54,14 +54,17 @@ def joined(X: Any) -> Any:
     Raises
     ------
     InvalidInput
-        Blocks with different numbers of samples, or data frames that name them differently.
+        Blocks whose names do not tell them apart, with different numbers of samples, or data frames that name these
+        differently.
     InvalidType
         A sparse block.
     """
     if getattr(getattr(X, "columns", None), "nlevels", 1) > 1:
         names = tuple(":".join(map(str, one)) for one in X.columns)
+        _require_names(dict.fromkeys(one[0] for one in X.columns))
         return Joined(X.to_numpy(), names)
     if isinstance(X, Mapping) and not is_sparse(X):  # a dok_array is a dict
+        _require_names(X)
         blocks = {str(name): block for name, block in X.items()}
     elif isinstance(X, list | tuple) and X and all(len(getattr(one, "shape", ())) == 2 for one in X):
         blocks = {str(b): block for b, block in enumerate(X)}
@@ -74,6 +77,17 @@ def joined(X: Any) -> Any:
     _require_alike(blocks)
     names = tuple(f"{name}:{column}" for name, block in blocks.items() for column in _columns(block))
     return Joined(np.concatenate([np.asarray(block) for block in blocks.values()], axis=1), names)
+
+
+def _require_names(given: Iterable[Any]) -> None:
+    """Raise `InvalidInput` unless the names of blocks differ as far as `per_group(":", ...)` reads them."""
+    names = [str(name) for name in given]
+    read = [name.partition(":")[0] for name in names]
+    if "" in read or len(set(read)) < len(read):
+        raise InvalidInput(
+            f"X holds the blocks {', '.join(map(repr, names))}; give each a name that differs from the others before "
+            "the first colon, where per_group(:, ...) ends it."
+        )
 
 
 def _require_alike(blocks: Mapping[str, Any]) -> None:

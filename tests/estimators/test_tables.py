@@ -184,6 +184,12 @@ def test_blocks_of_other_samples_are_not_put_side_by_side(three_classes):
         model.fit({"a": left, "b": X, "c": right[::-1]}, y)
     for other in (right, right.to_numpy(), right.reset_index(drop=True)):  # the same samples, or rows without names
         assert np.asarray(joined([left, other])).tolist() == X.tolist()
+    for names in ((1, "1"), ("a:b", "a"), ("", "a")):  # what is one key, one group, or none
+        with pytest.raises(InvalidInput, match="differs from the others before the first colon"):
+            joined(dict(zip(names, (left, right), strict=True)))
+    levels = pd.MultiIndex.from_tuples([("a:b", j) for j in range(left.shape[1])] + [("a", "x")])
+    with pytest.raises(InvalidInput, match="X holds the blocks 'a:b', 'a'; give"):
+        joined(pd.DataFrame(X, columns=levels))
     with pytest.raises(InvalidType, match="the block 'b' of X is sparse"):
         model.fit({"a": left, "b": csr_array(X)}, y)
 
