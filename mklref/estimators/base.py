@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
 from mklref._typing import Array
 from mklref._validate import checked_choice, checked_number, checked_verbosity
 from mklref.certificate import Bounds
-from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products
+from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products, require_same_order
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
 from mklref.estimators.gram import (
     PRECOMPUTED,
@@ -142,6 +142,8 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
             self.n_features_in_ = n_precomputed(X)
         else:
             X = joined(X)
+            if y:
+                require_same_order(X, y[0])
             texts = self._texts(X, reset=True)
             if texts is None:
                 names = named(X)

@@ -25,7 +25,7 @@ import numpy as np
 from mklref._typing import Array, FloatArray
 from mklref._untrusted import require_room
 from mklref._validate import checked_flag
-from mklref.exceptions import InvalidInput, InvalidType, MissingExtra, UnsafeFile
+from mklref.exceptions import InvalidInput, InvalidTarget, InvalidType, MissingExtra, UnsafeFile
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.evaluation import Block, Samples
 from mklref.kernels.fitted import FittedFamily
@@ -34,8 +34,8 @@ from mklref.kernels.fitted import FittedFamily
 class Joined:
     """A matrix with names of columns, as a data frame has them; it needs no pandas."""
 
-    def __init__(self, X: Any, columns: tuple[str, ...]) -> None:
-        self._X, self.columns = X, columns
+    def __init__(self, X: Any, columns: tuple[str, ...], index: Any = None) -> None:
+        self._X, self.columns, self.index = X, columns, index
         self.shape = X.shape
 
     def __len__(self) -> int:
@@ -62,7 +62,7 @@ def joined(X: Any) -> Any:
     if getattr(getattr(X, "columns", None), "nlevels", 1) > 1:
         names = tuple(":".join(map(str, one)) for one in X.columns)
         _require_names(dict.fromkeys(one[0] for one in X.columns))
-        return Joined(X.to_numpy(), names)
+        return Joined(X.to_numpy(), names, X.index)
     if isinstance(X, Mapping) and not is_sparse(X):  # a dok_array is a dict
         _require_names(X)
         blocks = {str(name): block for name, block in X.items()}
@@ -74,9 +74,9 @@ def joined(X: Any) -> Any:
     if len(set(lengths.values())) != 1 or any(np.ndim(block) != 2 for block in blocks.values()):
         shown = ", ".join(f"{name}: {np.shape(block)}" for name, block in blocks.items())
         raise InvalidInput(f"X holds the blocks {shown}; give matrices with a row for each of the same samples.")
-    _require_alike(blocks)
+    index = _common_index(blocks)
     names = tuple(f"{name}:{column}" for name, block in blocks.items() for column in _columns(block))
-    return Joined(np.concatenate([np.asarray(block) for block in blocks.values()], axis=1), names)
+    return Joined(np.concatenate([np.asarray(block) for block in blocks.values()], axis=1), names, index)
 
 
 def _require_names(given: Iterable[Any]) -> None:
@@ -90,10 +90,31 @@ def _require_names(given: Iterable[Any]) -> None:
         )
 
 
-def _require_alike(blocks: Mapping[str, Any]) -> None:
-    """Raise unless all blocks are dense, and their data frames have the same samples in the same order, by their names.
+def names_of_rows(X: Any) -> Any:
+    """The index of a data frame or series; None where there is none, or rows are counted from 0, which is no name."""
+    index: Any = getattr(X, "index", None)
+    counted = type(index).__name__ == "RangeIndex" and index.start == 0
+    return None if counted or not hasattr(index, "equals") else index
 
-    Rows that are counted from 0, as those of a frame without an index are, have no names.
+
+def require_same_order(X: Any, y: Any) -> None:
+    """Raise `InvalidTarget` where the targets are those of the samples, by their names, in another order."""
+    index, other = names_of_rows(X), names_of_rows(y)
+    if index is None or other is None or len(index) != len(other) or index.equals(other):
+        return
+    if index.is_unique and other.is_unique and index.isin(other).all():
+        i = int(np.argmin(np.asarray(index == other)))
+        raise InvalidTarget(
+            f"y has the samples of X in another order: row {i} is {index[i]!r} in X and {other[i]!r} in y. Give "
+            "y.loc[X.index], or without names, y.to_numpy(), targets that are in the order of X."
+        )
+
+
+def _common_index(blocks: Mapping[str, Any]) -> Any:
+    """The names of the rows, if any block has some.
+
+    `InvalidInput` unless all data frames have the same samples in the same order, by these; `InvalidType` for sparse
+    blocks.
     """
     known: list[tuple[str, Any]] = []
     for name, block in blocks.items():
@@ -102,8 +123,8 @@ def _require_alike(blocks: Mapping[str, Any]) -> None:
                 f"the block {name!r} of X is sparse; give it as a dense array, .toarray(), or for kernels of products "
                 "all blocks as one matrix, scipy.sparse.hstack."
             )
-        index = getattr(block, "index", None)
-        if index is None or (type(index).__name__ == "RangeIndex" and index.start == 0):
+        index = names_of_rows(block)
+        if index is None:
             continue
         known.append((name, index))
         (first, expected) = known[0]
@@ -114,6 +135,7 @@ def _require_alike(blocks: Mapping[str, Any]) -> None:
                 f"{expected[i]!r} and {index[i]!r}. Give X[{name!r}].loc[X[{first!r}].index], or without names, "
                 ".reset_index(drop=True), rows that are in one order."
             )
+    return known[0][1] if known else None
 
 
 def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:

@@ -203,6 +203,23 @@ def test_a_target_that_pandas_calls_missing_is_named(three_classes, dtype):
         MKLClassifier("linear").fit(X, target.astype(dtype))
 
 
+def test_targets_in_another_order_than_their_samples_are_refused(three_classes):
+    """By the names of their rows; other names, and rows that are counted, say nothing of an order."""
+    X, y, _ = three_classes
+    ids = [f"s{i}" for i in range(len(X))]
+    frame, model = pd.DataFrame(X, index=ids).rename(columns=str), MKLClassifier("linear")
+    turned = pd.Series(y[::-1], index=ids[::-1])
+    for samples in (frame, {"a": frame, "b": X}):
+        for use in (model.fit, lambda X, y: evaluate(model, X, y)):
+            with pytest.raises(InvalidTarget, match=r"row 0 is 's0' in X and 's35' in y\. Give y\.loc\[X\.index\]"):
+                use(samples, turned)
+    scores = model.fit(frame, y).decision_function(frame)
+    shuffled = np.random.default_rng(0).permutation(len(X))
+    for target in (turned.loc[ids], pd.Series(y), pd.Series(y, index=range(7, 7 + len(y)))):
+        np.testing.assert_array_equal(model.fit(frame, target).decision_function(frame), scores)
+    model.fit(frame.set_axis(shuffled), pd.Series(y))
+
+
 def test_what_is_no_number_in_a_block_is_named(three_classes):
     X, y, _ = three_classes
     model = MKLClassifier("per_group(:, linear)")
