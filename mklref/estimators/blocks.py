@@ -24,7 +24,7 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._untrusted import require_room
-from mklref._validate import checked_flag
+from mklref._validate import checked_flag, common_index, names_of_rows
 from mklref.exceptions import InvalidInput, InvalidTarget, InvalidType, MissingExtra, UnsafeFile
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.evaluation import Block, Samples
@@ -74,7 +74,13 @@ def joined(X: Any) -> Any:
     if len(set(lengths.values())) != 1 or any(np.ndim(block) != 2 for block in blocks.values()):
         shown = ", ".join(f"{name}: {np.shape(block)}" for name, block in blocks.items())
         raise InvalidInput(f"X holds the blocks {shown}; give matrices with a row for each of the same samples.")
-    index = _common_index(blocks)
+    for name, block in blocks.items():
+        if is_sparse(block):
+            raise InvalidType(
+                f"the block {name!r} of X is sparse; give it as a dense array, .toarray(), or for kernels of products "
+                "all blocks as one matrix, scipy.sparse.hstack."
+            )
+    index = common_index({f"the block {name!r} of X": block for name, block in blocks.items()})
     names = tuple(f"{name}:{column}" for name, block in blocks.items() for column in _columns(block))
     return Joined(np.concatenate([np.asarray(block) for block in blocks.values()], axis=1), names, index)
 
@@ -90,13 +96,6 @@ def _require_names(given: Iterable[Any]) -> None:
         )
 
 
-def names_of_rows(X: Any) -> Any:
-    """The index of a data frame or series; None where there is none, or rows are counted from 0, which is no name."""
-    index: Any = getattr(X, "index", None)
-    counted = type(index).__name__ == "RangeIndex" and index.start == 0
-    return None if counted or not hasattr(index, "equals") else index
-
-
 def require_same_order(X: Any, y: Any) -> None:
     """Raise `InvalidTarget` where the targets are those of the samples, by their names, in another order."""
     index, other = names_of_rows(X), names_of_rows(y)
@@ -108,34 +107,6 @@ def require_same_order(X: Any, y: Any) -> None:
             f"y has the samples of X in another order: row {i} is {index[i]!r} in X and {other[i]!r} in y. Give "
             "y.loc[X.index], or without names, y.to_numpy(), targets that are in the order of X."
         )
-
-
-def _common_index(blocks: Mapping[str, Any]) -> Any:
-    """The names of the rows, if any block has some.
-
-    `InvalidInput` unless all data frames have the same samples in the same order, by these; `InvalidType` for sparse
-    blocks.
-    """
-    known: list[tuple[str, Any]] = []
-    for name, block in blocks.items():
-        if is_sparse(block):
-            raise InvalidType(
-                f"the block {name!r} of X is sparse; give it as a dense array, .toarray(), or for kernels of products "
-                "all blocks as one matrix, scipy.sparse.hstack."
-            )
-        index = names_of_rows(block)
-        if index is None:
-            continue
-        known.append((name, index))
-        (first, expected) = known[0]
-        if not index.equals(expected):
-            i = int(np.argmin(np.asarray(index == expected)))
-            raise InvalidInput(
-                f"the blocks {first!r} and {name!r} of X are of other samples, or in another order: row {i} is "
-                f"{expected[i]!r} and {index[i]!r}. Give X[{name!r}].loc[X[{first!r}].index], or without names, "
-                ".reset_index(drop=True), rows that are in one order."
-            )
-    return known[0][1] if known else None
 
 
 def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:

@@ -80,7 +80,7 @@ def factors(parts: Mapping[str, Any], X: Any = None, *, keep: bool = True, dtype
     checked_flag("keep", keep)
     sources: list[Any] = []
     for name, part in parts.items():
-        if not hasattr(part, "transform") or isinstance(part, np.ndarray):
+        if not hasattr(part, "transform") or hasattr(part, "shape"):  # data frames have a `transform` of their own
             sources.append(part)
             continue
         if isinstance(part, type):
@@ -186,8 +186,7 @@ def column_groups(
         raise InvalidInput(f"groups = {shown(list(groups))} have the same name as texts; rename one of them.")
     places = {name: j for j, name in enumerate(X.columns)} if hasattr(X, "columns") else {}
     there = Counter(X.columns) if len(places) < len(getattr(X, "columns", ())) else {}
-    values = X.to_numpy() if hasattr(X, "to_numpy") else X
-    whole = source_of(values, "X")
+    whole = source_of(X, "X")
     factor = _factors(whole) if normalize else None
     parts: list[Any] = []
     for name, group in named.items():

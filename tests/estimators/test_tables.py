@@ -180,7 +180,7 @@ def test_blocks_of_other_samples_are_not_put_side_by_side(three_classes):
     ids = [f"s{i}" for i in range(len(X))]
     left, right = pd.DataFrame(X[:, :2], index=ids), pd.DataFrame(X[:, 2:], index=ids)
     model = MKLClassifier("per_group(:, linear)")
-    with pytest.raises(InvalidInput, match=r"blocks 'a' and 'c' of X .* row 0 is 's0' and 's35'"):
+    with pytest.raises(InvalidInput, match=r"block 'a' of X and the block 'c' of X .* row 0 is 's0' and 's35'"):
         model.fit({"a": left, "b": X, "c": right[::-1]}, y)
     for other in (right, right.to_numpy(), right.reset_index(drop=True)):  # the same samples, or rows without names
         assert np.asarray(joined([left, other])).tolist() == X.tolist()
