@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, checked_members, checked_names
+from mklref._validate import as_float_array, checked_members, checked_names, common_index
 from mklref.exceptions import InvalidKernel
 from mklref.kernels.protocol import KernelStack as KernelStack, indices, numbers
 from mklref.kernels.validation import checked_gram, require_gram, require_psd, rounding_slack
@@ -198,6 +198,8 @@ def stack(kernels: Any, names: Sequence[str] | None = None) -> KernelStack:
         Complex, sparse, masked, object or bool data, or long doubles that do not fit float64.
     InvalidKernel
         Not square, empty, of different orders, not finite, or not symmetric; names kernel and index.
+    InvalidInput
+        Data frames whose rows are other samples, or the same in another order, by their names.
 
     Warns
     -----
@@ -211,6 +213,7 @@ def stack(kernels: Any, names: Sequence[str] | None = None) -> KernelStack:
     labelled = [(f"kernels[{m}]", matrix) for m, matrix in enumerate(_matrices(kernels))]
     if not labelled:
         raise InvalidKernel("kernels is empty; give at least one Gram matrix of shape (n, n).")
+    common_index(dict(labelled))
     arrays = [as_float_array(matrix, label) for label, matrix in labelled]
     orders = {array.shape for array in arrays}
     if len(orders) > 1:

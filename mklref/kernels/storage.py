@@ -16,7 +16,7 @@ import numpy as np
 
 from mklref._typing import FloatArray
 from mklref._untrusted import free_memory
-from mklref._validate import checked_names, checked_number
+from mklref._validate import checked_names, checked_number, shown
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType, KernelsLost
 from mklref.kernels.factor_sources import rows_that_are_there
 from mklref.kernels.protocol import KernelStack, indices
@@ -106,8 +106,8 @@ class DiskStack(KernelStack):
         several = isinstance(matrices, list | tuple)
         parts = list(matrices) if several else [matrices]
         for part in parts:
-            if not isinstance(getattr(part, "shape", None), tuple):
-                raise InvalidType(f"matrices holds {part!r}; give np.memmap, h5py.Dataset or zarr.Array.")
+            if not isinstance(getattr(part, "shape", None), tuple) or not hasattr(part, "dtype"):
+                raise InvalidType(f"matrices holds {shown(part)}; give np.memmap, h5py.Dataset or zarr.Array.")
         self._matrices: list[tuple[Any, tuple[int, ...]]] = [(part, ()) for part in parts]
         """An array for each kernel, and the index of its matrix there."""
         if not several:
