@@ -140,10 +140,12 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
             for name in ("feature_names_in_", "kernel_groups_"):  # of an earlier fit
                 self.__dict__.pop(name, None)
             self.n_features_in_ = n_precomputed(X)
+            rows = X[0] if isinstance(X, list | tuple) else X
         else:
-            X = joined(X)
-            if y:
-                require_same_order(X, y[0])
+            rows = X = joined(X)
+        if y:
+            require_same_order(rows, y[0])
+        if not self._is_precomputed():
             texts = self._texts(X, reset=True)
             if texts is None:
                 names = named(X)

@@ -218,6 +218,12 @@ def test_targets_in_another_order_than_their_samples_are_refused(three_classes):
     for target in (turned.loc[ids], pd.Series(y), pd.Series(y, index=range(7, 7 + len(y)))):
         np.testing.assert_array_equal(model.fit(frame, target).decision_function(frame), scores)
     model.fit(frame.set_axis(shuffled), pd.Series(y))
+    gram = pd.DataFrame(X @ X.T, index=ids, columns=ids)
+    for matrices in (gram, [gram, gram]):
+        with pytest.raises(InvalidTarget, match="row 0 is 's0' in X and 's35' in y"):
+            MKLClassifier("precomputed").fit(matrices, turned)
+    with pytest.raises(InvalidInput, match=r"X\[0\] and X\[1\] have other samples"):
+        MKLClassifier("precomputed").fit([gram, gram.loc[ids[::-1], ids[::-1]]], y)
 
 
 def test_what_is_no_number_in_a_block_is_named(three_classes):
