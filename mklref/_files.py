@@ -77,7 +77,7 @@ def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
         With the name of the file, as `open` does: a directory, one that is missing or takes no file, a file that is
         protected from writing, a full disk.
     """
-    _require_path(path)
+    checked_path(path)
     try:
         with Path(path).open("wb") if is_stream(path) else _beside(Path(os.path.realpath(path))) as file:
             yield file
@@ -124,7 +124,7 @@ def read_arrays(path: str | PathLike[str], *, max_bytes: int | None = None) -> t
     what is no zip, truncated, holds pickled objects, unpacks to more than that or than there is memory, claims another
     size than it has, or holds two arrays of one name; `InvalidType` for what is no path; `OSError` as `open` does.
     """
-    _require_path(path)
+    checked_path(path)
     with open(path, "rb") as file:  # noqa: PTH123  (any path-like; its errors are the caller's, not damage)
         return read_archive(file, path, max_bytes)
 
@@ -212,9 +212,11 @@ def _sync_directory(directory: Path) -> None:
             os.close(descriptor)
 
 
-def _require_path(path: Any) -> None:
+def checked_path(path: Any) -> Path:
+    """The path of a file by its name; `InvalidType` for anything else, as a number, which `open` takes."""
     if not isinstance(path, str | PathLike):
         raise InvalidType(f"path is {path!r}; give the name of a file.")
+    return Path(path)
 
 
 def _facts(text: Any, path: str | PathLike[str]) -> dict[str, Any]:

@@ -267,6 +267,34 @@ def checked_targets(y: Any, n: int) -> Array:
     return array.astype(np.float64, copy=False)
 
 
+def names_of_rows(X: Any) -> Any:
+    """The index of a data frame or series; None where there is none, or rows are counted from 0, which is no name."""
+    index: Any = getattr(X, "index", None)
+    counted = type(index).__name__ == "RangeIndex" and index.start == 0
+    return None if counted or not hasattr(index, "equals") else index
+
+
+def common_index(parts: Mapping[str, Any]) -> Any:
+    """The names of the rows of what lies side by side, if anything has some.
+
+    `InvalidInput` unless all data frames have the same rows in the same order, by their names.
+    """
+    known: dict[str, Any] = {}
+    for label, part in parts.items():
+        if (index := names_of_rows(part)) is None:
+            continue
+        known[label] = index
+        first, expected = next(iter(known.items()))
+        if len(index) == len(expected) and not index.equals(expected):
+            i = int(np.argmin(np.asarray(index == expected)))
+            raise InvalidInput(
+                f"{first} and {label} have other samples, or the same in another order: row {i} is {expected[i]!r} and "
+                f"{index[i]!r}. Bring the second into the order of the first, .loc[index], or, if the rows are in one "
+                "order, drop their names, .reset_index(drop=True)."
+            )
+    return next(iter(known.values()), None)
+
+
 def positive_vector(label: str, value: Any, remedy: str) -> Array:
     """A read-only float64 copy of a vector of positive finite numbers, else `InvalidParameter` with the remedy."""
     vector = np.array(as_float_array(value, label, InvalidParameter), dtype=float)

@@ -52,13 +52,13 @@ REGULARIZERS = {
     mklref.Fixed([1.0, 2.0, 0.0]): (r"\rho_m^2 / w_m", r"w_m\, g_m^2", r"\theta_m \le w_m"),
     mklref.Mahalanobis(np.eye(3)): (r"\rho_m^2 / \theta_m", r"u^\top E\, u", r"\theta^\top E^{-1} \theta \le 1"),
     mklref.Groups([[0, 1], [2]], p=0.25, q=0.5): (r"_{8/7}^2", r"\rVert_{4}", r"\rVert_{4/3} \le 1"),
-    mklref.Power(3): (r"\rho_m^{3/2}", r"g_m^{3}", r"\theta_m^{3}"),
+    mklref.Power(3): (r"+ 2/3 \sum_m \rho_m^{3/2}", r"1/3 \sum_m g_m^{3}", r"1/6 \sum_m \theta_m^{3}"),
     mklref.Power(1): (r"\sum_m \rho_m", r"g_m \le 1", r"\sum_m \theta_m"),
-    HalfPower(1.5): (r"\rho_m^{3/2}", r"\right)^{3}", r"\right)^{3}"),
+    HalfPower(1.5): (r"\rho_m^{3/2}", r"1/4 \sum_m \left(4/3\, g_m\right)^{3}", r"1/8 \sum_m \left(3/4\, "),
     mklref.WeightedL1([1.0, 2.0, 3.0]): (r"\omega_m\, \rho_m", r"g_m \le \omega_m", r"\omega_m^2\, \theta_m"),
     mklref.Tikhonov(2, 0.5): (r"\rVert_{4/3}^{4/3}", r"\frac{1}{8}", r"1/2\, \lVert\theta\rVert_{2}^2"),
-    mklref.ElasticNet(0.3): (r"7/10\, \rho_m", r"\frac{1}{3/5}", r"1 - 3/10\, \theta_m"),
-    mklref.ElasticNet(0.3, form="ivanov"): (r"7/10 \left(", r"\frac{\tau^2}{7/5}", r"1 - 3/10\, \theta_m} \le 1"),
+    mklref.ElasticNet(0.3): (r"7/10\, \rho_m", r"5/3\, \sum_m \max", r"1 - 3/10\, \theta_m"),
+    mklref.ElasticNet(0.3, form="ivanov"): (r"7/10 \left(", r"5/7\, \tau^2 + 5/3\, ", r"1 - 3/10\, \theta_m} \le 1"),
 }
 """What stands for R in `mixed_norm`, for R* in `dual` and for psi in `weighted_primal`."""
 

@@ -147,6 +147,13 @@ def test_weights_of_whatever_has_weights(problem, solution):
         (lambda: plotting.intervals(3), r"check is int; give what mklref\.crosscheck returns", InvalidType),
         (lambda: plotting.contributions(None, np.ones((4, 2))), "model is NoneType; give a fitted", InvalidType),
         (lambda: plotting.surface(None, np.ones((4, 2))), "model is NoneType; give a fitted", InvalidType),
+        (lambda: plotting.weights(THETA, ax=plt.figure()), "ax is Figure; give plane Axes", InvalidType),
+        (lambda: plotting.alignment(np.eye(3), ax=np.array([])), "ax is ndarray; give plane Axes", InvalidType),
+        (
+            lambda: plotting.sparsity(np.eye(3), ax=plt.figure().add_subplot(projection="3d")),
+            "ax is Axes3D; give plane Axes",
+            InvalidType,
+        ),
         (lambda: plotting.stability(None), r"give what mklref\.model_selection\.stability returns", InvalidType),
     ],
 )
@@ -233,6 +240,11 @@ def test_the_errors_of_a_search():
         assert line.get_xdata().tolist() == [0.1, 1.0]
     assert ax.lines[2].get_xdata()[0] == search.C_
     assert ax.lines[2].get_ydata()[0] == pytest.approx(1.0 - search.best_score_)
+    assert ax.get_ylabel() == "validation error, 3 folds"
+    search.set_params(scoring="balanced_accuracy").fit(data, data.y)
+    scored = plotting.validation(search)
+    assert scored.get_ylabel() == "balanced_accuracy, 3 folds"
+    assert scored.lines[2].get_ydata()[0] == pytest.approx(search.best_score_)
     with pytest.raises(InvalidInput, match="Searchless holds no search"):
         plotting.validation(type("Searchless", (), {})())
 

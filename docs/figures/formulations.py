@@ -150,7 +150,7 @@ def generalized_block_norm(ax: Axes) -> None:
     functions |= {"elastic net, 1/2": RootPlusLinear(0.5), "smoothed root": SmoothedRoot(0.3)}
     for label, g in functions.items():
         ax.plot(x, g.value(x), label=label)
-    ax.set(xlabel=r"$x = \|v_m\|^2$", ylabel="h(x)")
+    ax.set(xlabel=r"$x = \|v_m\|^2$", ylabel="g(x)")
     ax.legend()
 
 

@@ -190,7 +190,7 @@ STATEMENTS: dict[str, Callable[[Parts], str]] = {
     "semi_infinite": lambda s: _cuts(s, ""),
     "block_norm": lambda s: _mixed(s, THREE_BLOCK_NORMS if s.general else None),
     "sup_block_norm": _sup,
-    "generalized_block_norm": lambda s: _mixed(s, r"\sum_{m=1}^M h\left(\lVert v_m\rVert^2\right)"),
+    "generalized_block_norm": lambda s: _mixed(s, r"\sum_{m=1}^M g\left(\lVert v_m\rVert^2\right)"),
     "ivanov": lambda s: _weighted(s, *(s.weight_set or (r"\sum_{m=1}^M \theta_m^p \le 1",)), penalty=""),
     "tikhonov": lambda s: _weighted(s, *s.weight_set, penalty=TWO_PENALTIES if s.general else None),
     "elastic_net": lambda s: _mixed(s, NET if s.general else None),

@@ -140,8 +140,8 @@ def penalties(regularizer: reg.Regularizer) -> Penalty:
         case reg.ElasticNet(lam=lam, form=form):
             return _elastic_net(lam, form)
         case reg.ConcaveBlock():
-            dual = r"\sum_m \sup_{r \ge 0}\, \left(g_m r - h(r^2)\right)"
-            return Penalty(r"\sum_m h(\rho_m^2)", dual, weight_penalty=r"-\sum_m h^*\left(1 / (2\theta_m)\right)")
+            dual = r"\sum_m \sup_{r \ge 0}\, \left(g_m r - g(r^2)\right)"
+            return Penalty(r"\sum_m g(\rho_m^2)", dual, weight_penalty=r"-\sum_m g^*\left(1 / (2\theta_m)\right)")
     return Penalty(weight_penalty=Parts.weight_penalty)
 
 
@@ -159,11 +159,11 @@ def _power(p: float) -> Penalty:
     if p == np.inf:
         return _half_power(2.0)
     q = 2.0 * p / (p + 1.0)
-    star = number(conjugate_exponent(q))
+    star = conjugate_exponent(q)
     return Penalty(
-        rf"\frac{{1}}{{{number(q)}}} \sum_m \rho_m^{{{number(q)}}}",
-        rf"\frac{{1}}{{{star}}} \sum_m g_m^{{{star}}}",
-        weight_penalty=rf"\frac{{1}}{{{number(2.0 * p)}}} \sum_m \theta_m^{{{number(p)}}}",
+        rf"{number(1.0 / q)} \sum_m \rho_m^{{{number(q)}}}",
+        rf"{number(1.0 / star)} \sum_m g_m^{{{number(star)}}}",
+        weight_penalty=rf"{number(0.5 / p)} \sum_m \theta_m^{{{number(p)}}}",
     )
 
 
@@ -173,9 +173,9 @@ def _half_power(q: float) -> Penalty:
         return Penalty(primal, "0", (r"g_m \le \tfrac12",), r"\tfrac18 \sum_m \theta_m")
     if q == 2.0:
         return Penalty(primal, r"\tfrac12 \sum_m g_m^2", weight_set=(r"\theta_m \le 1",))
-    star, p, half = number(conjugate_exponent(q)), ball_exponent(q), number(0.5 * q)
-    conjugate = rf"\frac{{{half}}}{{{star}}} \sum_m \left(\frac{{g_m}}{{{half}}}\right)^{{{star}}}"
-    weights = rf"\frac{{{half}}}{{{number(2.0 * p)}}} \sum_m \left({half}\, \theta_m\right)^{{{number(p)}}}"
+    star, p = conjugate_exponent(q), ball_exponent(q)
+    conjugate = rf"{number(0.5 * q / star)} \sum_m \left({number(2.0 / q)}\, g_m\right)^{{{number(star)}}}"
+    weights = rf"{number(0.25 * q / p)} \sum_m \left({number(0.5 * q)}\, \theta_m\right)^{{{number(p)}}}"
     return Penalty(primal, conjugate, weight_penalty=weights)
 
 
@@ -191,17 +191,18 @@ def _groups_of(groups: reg.Groups) -> Penalty:
 
 
 def _elastic_net(lam: float, form: str) -> Penalty:
-    rest, own, double = number(1.0 - lam), number(lam), number(2.0 * lam)
+    rest, own = number(1.0 - lam), number(lam)
+    of_tau, of_excess = times(0.5 / (1.0 - lam), ""), times(0.5 / lam, "")
     if form == "tikhonov":
         return Penalty(
-            rf"\sum_m \left({rest}\, \rho_m + \tfrac12\, {own}\, \rho_m^2\right)",
-            rf"\frac{{1}}{{{double}}} \sum_m \max(0,\, g_m - {rest})^2",
+            rf"\sum_m \left({rest}\, \rho_m + {number(0.5 * lam)}\, \rho_m^2\right)",
+            rf"{of_excess}\sum_m \max(0,\, g_m - {rest})^2",
             weight_penalty=rf"\tfrac12 \sum_m \frac{{{number((1.0 - lam) ** 2)}\, \theta_m}}{{1 - {own}\, \theta_m}}",
         )
     return Penalty(
         rf"\tfrac12 \left({rest} \left(\sum_m \rho_m\right)^2 + {own} \sum_m \rho_m^2\right)",
-        rf"\min_{{\tau \ge 0}} \left(\frac{{\tau^2}}{{{number(2.0 * (1.0 - lam))}}}"
-        rf" + \frac{{1}}{{{double}}} \sum_m \max(0,\, g_m - \tau)^2\right)",
+        rf"\min_{{\tau \ge 0}} \left({of_tau}\tau^2"
+        rf" + {of_excess}\sum_m \max(0,\, g_m - \tau)^2\right)",
         weight_set=(rf"\sum_m \frac{{{rest}\, \theta_m}}{{1 - {own}\, \theta_m}} \le 1",),
     )
 

@@ -11,7 +11,9 @@ from itertools import count, islice
 from pathlib import Path
 from typing import Any
 
+from mklref._files import checked_path
 from mklref._untrusted import chunks, limit
+from mklref._validate import checked_count
 from mklref.datasets.table import check_header, rows_of
 from mklref.exceptions import InvalidInput, MissingExtra
 
@@ -43,7 +45,9 @@ def read_frames(
         The file is too large for the memory, or cannot be read.
     """
     pandas = require_pandas()
-    path = Path(path)
+    path = checked_path(path)
+    if rows is not None:
+        rows = checked_count("rows", rows, 1, "of each frame, or None for one frame of all.")
     header, lines = rows_of(path, encoding or encoding_of(path), separator)
     check_header(path, header)
     header = _different(header)

@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from mklref._files import checked_path
 from mklref._typing import Array
 from mklref._untrusted import gzip_size, limit, lines_of, require_room
+from mklref._validate import checked_flag, checked_words
 from mklref.datasets.record import Dataset
 from mklref.exceptions import InvalidInput, InvalidParameter
 
@@ -53,7 +55,7 @@ def read_csv(
     FileNotFoundError, PermissionError
         As `open` does.
     """
-    path = Path(path)
+    path, ignore, missing = checked_path(path), checked_words("ignore", ignore), checked_flag("missing", missing)
     header, rows = rows_of(path)
     check_header(path, header)
     if len(header) < 2:
@@ -98,7 +100,7 @@ def read_samples(path: str | os.PathLike[str], features: Sequence[str], target: 
     FileNotFoundError, PermissionError
         As `open` does.
     """
-    path = Path(path)
+    path, features = checked_path(path), checked_words("features", features)
     header, rows = rows_of(path)
     places = {name: j for j, name in reversed(list(enumerate(header)))}
     lacking = [name for name in features if name not in places]

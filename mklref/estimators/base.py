@@ -21,7 +21,7 @@ from sklearn.utils.validation import (
 from mklref._typing import Array
 from mklref._validate import checked_choice, checked_number, checked_verbosity
 from mklref.certificate import Bounds
-from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products
+from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products, require_same_order
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
 from mklref.estimators.gram import (
     PRECOMPUTED,
@@ -41,6 +41,7 @@ from mklref.estimators.samples import (
     named,
     own_errors,
     require_memory,
+    require_present,
     require_unmasked,
     rows_of,
     validated,
@@ -132,12 +133,18 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
     def _checked(self, X: Any, *y: Any) -> Any:
         """X, and y if it is given, as scikit-learn validates them; texts and precomputed kernels it does not know."""
         require_unmasked(X=X, **dict(zip("y", y, strict=False)))
+        if y:
+            require_present(y[0])
         if self._is_precomputed():
             for name in ("feature_names_in_", "kernel_groups_"):  # of an earlier fit
                 self.__dict__.pop(name, None)
             self.n_features_in_ = n_precomputed(X)
+            rows = X[0] if isinstance(X, list | tuple) else X
         else:
-            X = joined(X)
+            rows = X = joined(X)
+        if y:
+            require_same_order(rows, y[0])
+        if not self._is_precomputed():
             texts = self._texts(X, reset=True)
             if texts is None:
                 names = named(X)
@@ -184,6 +191,10 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         weight = None
         if sample_weight is not None:
             require_unmasked(sample_weight=sample_weight)
+            if isinstance(sample_weight, str):
+                raise InvalidType(
+                    f"sample_weight is {sample_weight!r}; give a number for each sample, or a classifier class_weight."
+                )
             if isinstance(sample_weight, numbers.Number):
                 inside, one = lambda x: 0.0 <= x < np.inf, "one number is the weight of every sample."
                 sample_weight = checked_number("sample_weight", sample_weight, "[0, inf)", inside, one)

@@ -24,8 +24,8 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._untrusted import require_room
-from mklref._validate import checked_flag
-from mklref.exceptions import InvalidInput, MissingExtra, UnsafeFile
+from mklref._validate import checked_flag, common_index, names_of_rows
+from mklref.exceptions import InvalidInput, InvalidTarget, InvalidType, MissingExtra, UnsafeFile
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.evaluation import Block, Samples
 from mklref.kernels.fitted import FittedFamily
@@ -34,8 +34,8 @@ from mklref.kernels.fitted import FittedFamily
 class Joined:
     """A matrix with names of columns, as a data frame has them; it needs no pandas."""
 
-    def __init__(self, X: Any, columns: tuple[str, ...]) -> None:
-        self._X, self.columns = X, columns
+    def __init__(self, X: Any, columns: tuple[str, ...], index: Any = None) -> None:
+        self._X, self.columns, self.index = X, columns, index
         self.shape = X.shape
 
     def __len__(self) -> int:
@@ -54,12 +54,17 @@ def joined(X: Any) -> Any:
     Raises
     ------
     InvalidInput
-        Blocks with different numbers of samples.
+        Blocks whose names do not tell them apart, with different numbers of samples, or data frames that name these
+        differently.
+    InvalidType
+        A sparse block.
     """
     if getattr(getattr(X, "columns", None), "nlevels", 1) > 1:
         names = tuple(":".join(map(str, one)) for one in X.columns)
-        return Joined(X.to_numpy(), names)
+        _require_names(dict.fromkeys(one[0] for one in X.columns))
+        return Joined(X.to_numpy(), names, X.index)
     if isinstance(X, Mapping) and not is_sparse(X):  # a dok_array is a dict
+        _require_names(X)
         blocks = {str(name): block for name, block in X.items()}
     elif isinstance(X, list | tuple) and X and all(len(getattr(one, "shape", ())) == 2 for one in X):
         blocks = {str(b): block for b, block in enumerate(X)}
@@ -69,8 +74,39 @@ def joined(X: Any) -> Any:
     if len(set(lengths.values())) != 1 or any(np.ndim(block) != 2 for block in blocks.values()):
         shown = ", ".join(f"{name}: {np.shape(block)}" for name, block in blocks.items())
         raise InvalidInput(f"X holds the blocks {shown}; give matrices with a row for each of the same samples.")
+    for name, block in blocks.items():
+        if is_sparse(block):
+            raise InvalidType(
+                f"the block {name!r} of X is sparse; give it as a dense array, .toarray(), or for kernels of products "
+                "all blocks as one matrix, scipy.sparse.hstack."
+            )
+    index = common_index({f"the block {name!r} of X": block for name, block in blocks.items()})
     names = tuple(f"{name}:{column}" for name, block in blocks.items() for column in _columns(block))
-    return Joined(np.concatenate([np.asarray(block) for block in blocks.values()], axis=1), names)
+    return Joined(np.concatenate([np.asarray(block) for block in blocks.values()], axis=1), names, index)
+
+
+def _require_names(given: Iterable[Any]) -> None:
+    """Raise `InvalidInput` unless the names of blocks differ as far as `per_group(":", ...)` reads them."""
+    names = [str(name) for name in given]
+    read = [name.partition(":")[0] for name in names]
+    if "" in read or len(set(read)) < len(read):
+        raise InvalidInput(
+            f"X holds the blocks {', '.join(map(repr, names))}; give each a name that differs from the others before "
+            "the first colon, where per_group(:, ...) ends it."
+        )
+
+
+def require_same_order(X: Any, y: Any) -> None:
+    """Raise `InvalidTarget` where the targets are those of the samples, by their names, in another order."""
+    index, other = names_of_rows(X), names_of_rows(y)
+    if index is None or other is None or len(index) != len(other) or index.equals(other):
+        return
+    if index.is_unique and other.is_unique and index.isin(other).all():
+        i = int(np.argmin(np.asarray(index == other)))
+        raise InvalidTarget(
+            f"y has the samples of X in another order: row {i} is {index[i]!r} in X and {other[i]!r} in y. Give "
+            "y.loc[X.index], or without names, y.to_numpy(), targets that are in the order of X."
+        )
 
 
 def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:
@@ -93,7 +129,7 @@ def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:
     Raises
     ------
     InvalidInput
-        Something else, or modalities without a common sample.
+        Something else, no matrix, samples of one name in a modality, or modalities without a common sample.
     MissingExtra
         A file, and the package that reads it is not installed.
     UnsafeFile
@@ -103,6 +139,9 @@ def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:
         data = _annotated_file(Path(data))
     if isinstance(getattr(data, "mod", None), Mapping):
         frames = {name: _frame(one, name) for name, one in data.mod.items()}
+        for name, frame in frames.items():
+            if not frame.index.is_unique:  # which rows belong together nobody can say
+                raise InvalidInput(f"samples of {name!r} share a name; give each one its own: obs_names_make_unique().")
         shared = [name for name in data.obs_names if all(name in frame.index for frame in frames.values())]
         if not shared:
             raise InvalidInput("the modalities have no sample in common.")
@@ -111,7 +150,7 @@ def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:
         raise InvalidInput(f"{type(data).__name__} is neither an AnnData nor a MuData.")
     blocks = {"X": _frame(data, "X")}
     if checked_flag("obsm", obsm):
-        blocks |= {name: block for name, block in data.obsm.items() if np.ndim(block) == 2}
+        blocks |= {name: _dense(block, name) for name, block in data.obsm.items() if np.ndim(block) == 2}
     return blocks
 
 
@@ -136,8 +175,18 @@ def _annotated_file(path: Path) -> Any:
 
 def _frame(data: Any, name: str) -> Any:
     """The data frame of a modality, for which there has to be room: a file holds it packed or sparse."""
+    if getattr(data, "X", data) is None:
+        raise InvalidInput(f"the block {name!r} holds no matrix: its X is None. Set X, such as to one of `layers`.")
     require_room(f"the block {name!r}", 8 * prod(getattr(data, "shape", ())), sys.maxsize)
     return data.to_df()
+
+
+def _dense(block: Any, name: str) -> Any:
+    """A block as it is, a sparse one as an array, if there is room for it."""
+    if not is_sparse(block):
+        return block
+    require_room(f"the block {name!r}", 8 * prod(block.shape), sys.maxsize)
+    return block.toarray()
 
 
 def _columns(block: Any) -> list[str]:

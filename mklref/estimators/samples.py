@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,15 @@ from sklearn.utils.validation import check_array, validate_data
 from mklref._typing import Array
 from mklref._untrusted import free_memory
 from mklref.estimators.blocks import is_sparse, rows_as_bytes
-from mklref.exceptions import ConstantKernelWarning, InvalidInput, InvalidType, MKLError, ScaleWarning, warn
+from mklref.exceptions import (
+    ConstantKernelWarning,
+    InvalidInput,
+    InvalidTarget,
+    InvalidType,
+    MKLError,
+    ScaleWarning,
+    warn,
+)
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.functions import Function
 from mklref.kernels.storage import bytes_in_memory
@@ -163,6 +171,13 @@ def require_unmasked(**given: Any) -> None:
             )
 
 
+def require_present(y: Any) -> None:
+    """Raise `InvalidTarget` where an entry of a column of pandas is missing, of which NumPy has no word for texts."""
+    if getattr(y, "ndim", 0) == 1 and hasattr(y, "isna") and (missing := np.asarray(y.isna())).any():
+        some = f"({missing.sum()} of {len(missing)})"
+        raise InvalidTarget(f"y[{int(missing.argmax())}] is missing; drop the samples without a target {some}.")
+
+
 def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -> Any:
     """What scikit-learn makes of X, numbers; anything else among them is refused with the names of its columns.
 
@@ -174,7 +189,7 @@ def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -
         with np.errstate(invalid="ignore"):  # it sums entries, of which large ones of both signs have none
             return validate_data(model, X, *y, dtype=np.float64, **checks)
     except (TypeError, ValueError, OverflowError) as invalid:
-        columns = [str(name) for name in X.columns if not _is_numeric(X[name])] if hasattr(X, "columns") else []
+        columns = [str(name) for name, cells in _columns(X) if not _is_numeric(cells)]
         if not columns and "could not convert string" not in str(invalid):
             with own_errors():
                 raise
@@ -184,6 +199,13 @@ def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -
             f"X holds texts or dates among its numbers{where}{first}: encode texts, for instance by OneHotEncoder in a "
             "ColumnTransformer, turn dates into numbers, or leave the columns out. Texts alone go to spectrum kernels."
         ) from invalid
+
+
+def _columns(X: Any) -> Iterable[tuple[Any, Any]]:
+    """Name and cells of each column of a data frame, or of another table that knows its columns."""
+    if hasattr(X, "items"):
+        return X.items()  # type: ignore[no-any-return]
+    return zip(X.columns, np.asarray(X).T, strict=True) if hasattr(X, "columns") else ()
 
 
 def _is_numeric(column: Any) -> bool:

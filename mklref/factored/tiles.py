@@ -20,6 +20,7 @@ from mklref.factored.cluster import ClusterLost, check_client
 from mklref.factored.remote import TIMEOUT
 from mklref.kernels.evaluation import Block
 from mklref.kernels.lazy import LazyStack
+from mklref.kernels.protocol import indices, numbers
 
 _EACH = 4
 """Tiles for each worker: the last ones are for those that were quicker."""
@@ -74,7 +75,7 @@ class DistributedLazyStack(LazyStack):
         ClusterLost
             A RuntimeError with a sentence: no worker is left, or the time is over.
         """
-        some = np.arange(self.shape[0])[slice(None) if kernels is None else kernels]
+        v, some = numbers("v", v, self.shape[1]), indices(kernels, len(self), "kernels")
         support = np.flatnonzero(v)
         self.count(len(some) * len(support) * len(v))
         rows, weights = self.chosen[support], v[support]

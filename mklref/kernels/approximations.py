@@ -14,11 +14,11 @@ import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import deepcopy
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
+from mklref._files import checked_path
 from mklref._typing import Array
 from mklref._untrusted import lines_of
 from mklref._validate import (
@@ -80,7 +80,7 @@ def factors(parts: Mapping[str, Any], X: Any = None, *, keep: bool = True, dtype
     checked_flag("keep", keep)
     sources: list[Any] = []
     for name, part in parts.items():
-        if not hasattr(part, "transform") or isinstance(part, np.ndarray):
+        if not hasattr(part, "transform") or hasattr(part, "shape"):  # data frames have a `transform` of their own
             sources.append(part)
             continue
         if isinstance(part, type):
@@ -186,8 +186,7 @@ def column_groups(
         raise InvalidInput(f"groups = {shown(list(groups))} have the same name as texts; rename one of them.")
     places = {name: j for j, name in enumerate(X.columns)} if hasattr(X, "columns") else {}
     there = Counter(X.columns) if len(places) < len(getattr(X, "columns", ())) else {}
-    values = X.to_numpy() if hasattr(X, "to_numpy") else X
-    whole = source_of(values, "X")
+    whole = source_of(X, "X")
     factor = _factors(whole) if normalize else None
     parts: list[Any] = []
     for name, group in named.items():
@@ -263,7 +262,7 @@ def gene_sets(path: str | os.PathLike[str], *, smallest: int = 1) -> dict[str, l
     sets: dict[str, list[str]] = {}
     checked_count("smallest", smallest, 0, "the fewest genes of a set that is kept.")
     try:
-        with Path(path).open(encoding="utf-8-sig") as file:
+        with checked_path(path).open(encoding="utf-8-sig") as file:
             for number, line in enumerate(lines_of(file, path), start=1):
                 fields = line.rstrip("\r\n").split("\t")
                 if not line.strip():

@@ -120,6 +120,8 @@ def source_of(factor: Any, label: str) -> Source:
     """The source behind what a user gave."""
     if isinstance(factor, Source):
         return factor
+    if hasattr(factor, "to_numpy"):  # an index of a data frame chooses columns
+        factor = factor.to_numpy()
     if hasattr(factor, "tocsr"):
         rows = as_rows(factor, label)
         parts = rows.data, rows.indices, rows.indptr

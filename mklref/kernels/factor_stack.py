@@ -21,16 +21,11 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import checked_count, checked_members, checked_names
-from mklref.exceptions import (
-    InvalidInput,
-    InvalidKernel,
-    InvalidParameter,
-    KernelsLost,
-    NotApplicable,
-)
+from mklref._validate import checked_count, checked_members, checked_names, common_index
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, KernelsLost, NotApplicable
 from mklref.kernels.factor_sources import FactorImages, Rows, Source, source_of
-from mklref.kernels.stack import ArrayStack, KernelStack
+from mklref.kernels.protocol import KernelStack, indices, numbers
+from mklref.kernels.stack import ArrayStack
 
 _BLOCK = 1 << 19
 """Entries of L that are held at a time."""
@@ -77,6 +72,7 @@ class FactorStack(KernelStack):
             raise InvalidInput("factors is empty; give at least one array L of shape (n, r), for K = L L'.")
         self.names = checked_names(names, len(given))
         labels = [f"factor {name!r}" for name in self.names]
+        common_index(dict(zip(labels, given, strict=True)))
         self.sources = tuple(source_of(factor, label) for factor, label in zip(given, labels, strict=True))
         _require_alike(self.sources, labels)
         self._describe()
@@ -244,9 +240,9 @@ class FactorStack(KernelStack):
         NotApplicable
             More than 2 GiB of them; kernels as factors are there for their products.
         """
-        everybody = np.arange(self.shape[1])
-        first, second = (everybody if index is None else everybody[index] for index in (rows, columns))
-        some = np.arange(len(self))[slice(None) if kernels is None else kernels]
+        first = indices(rows, self.shape[1])
+        second = first if columns is rows else indices(columns, self.shape[1])
+        some = indices(kernels, len(self), "kernels")
         size = 8 * len(some) * len(first) * len(second)
         if size > _DENSE:
             raise NotApplicable(
@@ -260,14 +256,15 @@ class FactorStack(KernelStack):
 
     def combine_rows(self, weights: Array, rows: Any) -> Array:
         """sum_m weights_m K_m[rows, :], float64 (k, n)."""
-        left = self._rows(np.arange(self.shape[1])[rows])
-        return self.product((left * np.asarray(weights)[self.owner]).T).T
+        left = self._rows(indices(rows, self.shape[1]))
+        return self.product((left * numbers("weights", weights, len(self))[self.owner]).T).T
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
         """Products K_m v of all kernels, or of some, float64 (M, n) or (k, n)."""
         each = np.zeros((self.rank, len(self)))
-        each[np.arange(self.rank), self.owner] = self.transposed(v)
-        return np.ascontiguousarray(self.product(each if kernels is None else each[:, kernels]).T)
+        each[np.arange(self.rank), self.owner] = self.transposed(numbers("v", v, self.shape[1]))
+        some = each if kernels is None else each[:, indices(kernels, len(self), "kernels")]
+        return np.ascontiguousarray(self.product(some).T)
 
     def images(self, v: Array) -> FactorImages:
         """K_m v as `FactorImages`, which holds L'v."""
@@ -280,7 +277,7 @@ class FactorStack(KernelStack):
 
     def quadratic(self, v: Array) -> Array:
         """All ||L_m'v||^2, (M,)."""
-        return self.of_each(self.transposed(v) ** 2)
+        return self.of_each(self.transposed(numbers("v", v, self.shape[1])) ** 2)
 
     def traces(self) -> Array:
         """The trace of each matrix, (M,)."""
@@ -305,6 +302,7 @@ class FactorStack(KernelStack):
 
     def part(self, samples: Any) -> FactorStack:
         """The stack of some of the samples (k,); their shards, if they are in order."""
+        samples = indices(samples, self.shape[1])
         if self._joined is not None:
             made = self.holding(np.asarray(self._joined[samples]), samples)
         else:

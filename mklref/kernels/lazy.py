@@ -21,8 +21,8 @@ from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput
 from mklref.kernels.evaluation import Block, Run, Samples, runs_of
 from mklref.kernels.fitted import FittedFamily, OnSamples
+from mklref.kernels.protocol import KernelStack, indices, numbers
 from mklref.kernels.reader import CachedReader
-from mklref.kernels.stack import KernelStack
 from mklref.kernels.transforms import Normalizer
 
 _ROUNDINGS = 8.0 * 2.0**-52
@@ -128,8 +128,9 @@ class LazyStack(OnSamples, KernelStack):
 
     def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
         """Entries K_m[rows, columns] of some kernels, (k, len(rows), len(columns))."""
-        some = np.arange(self.shape[0])[slice(None) if kernels is None else kernels]
-        rows = slice(None) if rows is None else rows
+        n, some = self.shape[1], indices(kernels, len(self), "kernels")
+        rows = slice(None) if rows is None else indices(rows, n)
+        columns = None if columns is None else indices(columns, n)
         return self.entries(Block(self.samples("float64"), None, rows, columns), rows, columns, some)
 
     def entries(self, block: Block, rows: Any, columns: Any, kernels: Any) -> FloatArray:
@@ -149,7 +150,7 @@ class LazyStack(OnSamples, KernelStack):
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
         """Products K_m v of all kernels, or of some, float64 (M, n) or (k, n): sums of the rows where v is not 0."""
-        some = np.arange(self.shape[0])[slice(None) if kernels is None else kernels]
+        v, some = numbers("v", v, self.shape[1]), indices(kernels, len(self), "kernels")
         support, images = np.flatnonzero(v), np.zeros((len(some), self.shape[1]))
         batches = self._batches(len(support), 1)
         steps = Steps(self.progress and len(batches) > 1, "evaluating", len(batches))
@@ -194,7 +195,7 @@ class LazyStack(OnSamples, KernelStack):
 
     def combine_rows(self, weights: Array, rows: Any) -> Array:
         """sum_m weights_m K_m[rows, :], float64 (k, n); kernels of weight 0 are not read."""
-        index = np.arange(self.shape[1])[slice(None) if rows is None else rows]
+        weights, index = numbers("weights", weights, len(self)), indices(rows, self.shape[1])
         total = np.empty((len(index), self.shape[1]))
         for part in self._batches(len(index), 1):
             own = index[part]
@@ -203,6 +204,7 @@ class LazyStack(OnSamples, KernelStack):
 
     def quadratic(self, v: Array) -> Array:
         """All values v'K_m v, float64 (M,), from the entries between samples where v is not 0."""
+        v = numbers("v", v, self.shape[1])
         support = np.flatnonzero(v)
         return self.part(support).apply(v[support]) @ v[support]
 
@@ -216,13 +218,13 @@ class LazyStack(OnSamples, KernelStack):
 
     def part(self, samples: Any) -> LazyStack:
         """The stack of some of the samples, with the statistics of all."""
-        old = self.fitted
+        old, samples = self.fitted, indices(samples, self.shape[1])
         transforms = tuple(transform.at(samples) for transform in old.transforms)
         fitted = replace(old, samples=old.samples[samples], transforms=transforms)
         made = LazyStack(fitted, cache=self.cache, precision=self.precision)
         for precision in self._samples:  # around the same mean, so that the entries are those of the whole
             made._samples[precision] = self._samples[precision].part(samples)
-        made.origin, made.progress = (self, np.arange(self.shape[1])[samples]), self.progress
+        made.origin, made.progress = (self, samples), self.progress
         return made
 
     origin: tuple[LazyStack, Any] | None = None

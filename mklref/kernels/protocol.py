@@ -21,6 +21,8 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
+from mklref._validate import as_float_array, shown
+from mklref.exceptions import InvalidInput, InvalidParameter
 
 _HELD = 1 << 23
 """Entries of all kernels together that a stack which is not in memory evaluates at a time."""
@@ -76,18 +78,18 @@ class KernelStack(ABC):
 
         None stands for all.
         """
-        whole = self.rows(np.arange(self.shape[1]) if rows is None else indices(rows, self.shape[1]))
-        some = whole if kernels is None else whole[kernels]
-        return some if columns is None else some[:, :, columns]
+        whole = self.rows(indices(rows, self.shape[1]))
+        some = whole if kernels is None else whole[indices(kernels, len(self), "kernels")]
+        return some if columns is None else some[:, :, indices(columns, self.shape[1])]
 
     def rows(self, index: Any) -> FloatArray:
         """Rows K_m[index, :] of every kernel, (M, k, n), for an integer index array (k,)."""
-        return self.block(np.asarray(index))
+        return self.block(indices(index, self.shape[1]))
 
     def combine_rows(self, weights: Array, rows: Any) -> Array:
         """sum_m weights_m K_m[rows, :], float64 (k, n); kernels of weight 0 are not read."""
+        weights, index = numbers("weights", weights, len(self)), indices(rows, self.shape[1])
         active = np.flatnonzero(weights)
-        index = indices(rows, self.shape[1])
         total = np.zeros((len(index), self.shape[1]))
         for part in self._batches(len(index), len(active)):
             total[part] = np.tensordot(weights[active], self.block(index[part], None, active), 1)
@@ -95,11 +97,11 @@ class KernelStack(ABC):
 
     def combine(self, weights: Array) -> Array:
         """sum_m weights_m K_m, float64 (n, n); kernels of weight 0 are not read."""
-        return self.combine_rows(weights, np.arange(self.shape[1]))
+        return self.combine_rows(weights, None)
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
         """Products K_m v of all kernels, or of some, float64 (M, n) or (k, n): sums of the rows where v is not 0."""
-        some = np.arange(self.shape[0])[slice(None) if kernels is None else kernels]
+        v, some = numbers("v", v, self.shape[1]), indices(kernels, len(self), "kernels")
         support = np.flatnonzero(v)
         images = np.zeros((len(some), self.shape[1]))
         for part in self._batches(len(support), len(some)):
@@ -108,7 +110,8 @@ class KernelStack(ABC):
 
     def apply_each(self, vectors: Array, kernels: Any = None) -> Array:
         """Products K_m v of several vectors (k, n), float64 (k, M, n)."""
-        return np.stack([self.apply(v) if kernels is None else self.apply(v, kernels) for v in vectors])
+        some = numbers("vectors", vectors, self.shape[1])
+        return np.stack([self.apply(v) if kernels is None else self.apply(v, kernels) for v in some])
 
     def images(self, v: Array) -> Any:
         """K_m v for what a certificate asks: `weights @ images` (n,), `images @ u` (M,), and both of `abs(images)`.
@@ -129,6 +132,7 @@ class KernelStack(ABC):
 
     def quadratic(self, v: Array) -> Array:
         """All values v'K_m v, float64 (M,)."""
+        v = numbers("v", v, self.shape[1])
         return self.apply(v) @ v
 
     def norms(self, v: Array) -> Array:
@@ -159,7 +163,7 @@ class KernelStack(ABC):
 
     def matrix(self, m: int, out: FloatArray | None = None) -> FloatArray:
         """One matrix, (n, n), written to `out` if that is given; else a view where it lies in memory."""
-        found = np.asarray(self.block(None, None, [m])[0])
+        found = np.asarray(self.block(None, None, indices([m], len(self), "kernels"))[0])
         if out is None:
             return found
         out[:] = found
@@ -182,6 +186,29 @@ class KernelStack(ABC):
         return np.array(self.dense(), dtype=dtype, copy=copy)
 
 
-def indices(index: Any, n: int) -> Any:
-    """An index array for an index array, a slice, or None."""
-    return np.arange(n)[slice(None) if index is None else index]
+def indices(index: Any, n: int, label: str = "samples") -> Any:
+    """An index array (k,) for an index array, a mask, a slice, or None for all; else `InvalidParameter`."""
+    try:
+        found: Any = np.arange(n)[slice(None) if index is None else list(index) if isinstance(index, tuple) else index]
+    except (IndexError, TypeError, ValueError):
+        found = None
+    if np.ndim(found) != 1:
+        known = f"whole numbers from {-n} to {n - 1}, a mask of {n} truth values, a slice, or None for all"
+        raise InvalidParameter(f"{label} = {shown(index)} are none of the {n} {label} of the stack; give {known}.")
+    return found
+
+
+_SHAPES = {"weights": "({},), one for each kernel", "v": "({},), one entry for each sample"} | {
+    "vectors": "(k, {}), a row for each vector and a column for each sample"
+}
+
+
+def numbers(label: str, given: Any, length: int) -> Array:
+    """The `weights` or the vector `v` (length,), or `vectors` (k, length), in float64.
+
+    `InvalidInput` for another shape, `InvalidType` for what is no real numbers.
+    """
+    array = as_float_array(given, label, InvalidInput)
+    if array.ndim != 1 + (label == "vectors") or array.shape[-1] != length:
+        raise InvalidInput(f"{label} has shape {array.shape}; expected {_SHAPES[label].format(length)} of the stack.")
+    return array.astype(np.float64, copy=False)

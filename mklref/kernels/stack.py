@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, checked_members, checked_names
-from mklref.exceptions import InvalidInput, InvalidKernel
-from mklref.kernels.protocol import KernelStack as KernelStack, indices
+from mklref._validate import as_float_array, checked_members, checked_names, common_index
+from mklref.exceptions import InvalidKernel
+from mklref.kernels.protocol import KernelStack as KernelStack, indices, numbers
 from mklref.kernels.validation import checked_gram, require_gram, require_psd, rounding_slack
 
 _LARGE = 128
@@ -59,7 +59,7 @@ class ArrayStack(KernelStack):
 
     def combine(self, weights: Array) -> Array:
         """sum_m weights_m K_m, float64 (n, n); kernels of weight 0 are not read."""
-        n = self.shape[1]
+        weights, n = numbers("weights", weights, len(self)), self.shape[1]
         total = np.zeros((n, n))
         term = np.empty((n, n))
         for weight, matrix in zip(weights, self.matrices, strict=True):
@@ -72,7 +72,7 @@ class ArrayStack(KernelStack):
         """Entries K_m[rows, columns] of some kernels, (k, len(rows), len(columns))."""
         n = self.shape[1]
         where = np.ix_(indices(rows, n), indices(columns, n))
-        some = np.arange(len(self.matrices))[slice(None) if kernels is None else kernels]
+        some = indices(kernels, len(self), "kernels")
         out = np.empty((len(some), len(where[0]), where[1].shape[1]), self.dtype)
         for entries, m in zip(out, some, strict=True):
             entries[:] = self.matrices[m][where]
@@ -80,51 +80,34 @@ class ArrayStack(KernelStack):
 
     def matrix(self, m: int, out: FloatArray | None = None) -> FloatArray:
         """One matrix, (n, n), written to `out` if that is given; else as it lies in memory."""
+        (m,) = indices([m], len(self), "kernels")
         if out is None:
             return self.matrices[m]
         out[:] = self.matrices[m]
         return out
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
-        """Products K_m v of all kernels, or of some, float64 (M, n) or (k, n), accumulated in float64.
-
-        Raises
-        ------
-        InvalidInput
-            v is not of shape (n,).
-        """
-        n = self.shape[1]
-        if np.shape(v) != (n,):
-            raise InvalidInput(f"v has shape {np.shape(v)}; expected ({n},), one entry for each sample of the stack.")
-        some = range(len(self.matrices)) if kernels is None else kernels
-        return np.array([_product(self.matrices[m], v) for m in some]).reshape(-1, n)
+        """Products K_m v of all kernels, or of some, float64 (M, n) or (k, n), accumulated in float64."""
+        v, some = numbers("v", v, self.shape[1]), indices(kernels, len(self), "kernels")
+        return np.array([_product(self.matrices[m], v) for m in some]).reshape(-1, len(v))
 
     def apply_each(self, vectors: Array, kernels: Any = None) -> Array:
-        """Products K_m v of several vectors (k, n), float64 (k, M, n); float64 matrices are read once.
-
-        Raises
-        ------
-        InvalidInput
-            vectors is not of shape (k, n).
-        """
-        if np.ndim(vectors) != 2 or np.shape(vectors)[1] != self.shape[1]:
-            raise InvalidInput(
-                f"vectors has shape {np.shape(vectors)}; expected (k, {self.shape[1]}), one row for each vector."
-            )
+        """Products K_m v of several vectors (k, n), float64 (k, M, n); float64 matrices are read once."""
+        vectors, some = numbers("vectors", vectors, self.shape[1]), indices(kernels, len(self), "kernels")
         if self.dtype != np.float64:
-            return np.stack([self.apply(v, kernels) for v in vectors])
-        some = range(len(self.matrices)) if kernels is None else kernels
+            return np.stack([self.apply(v, some) for v in vectors])
         products = np.array([vectors @ self.matrices[m] for m in some]).reshape(-1, *np.shape(vectors))
         return products.swapaxes(0, 1)
 
     def part(self, samples: Any) -> ArrayStack:
         """The stack of some of the samples (k,), known to be semidefinite if the whole is."""
         self.require_psd()
+        samples = indices(samples, self.shape[1])
         return ArrayStack.trusted([matrix[np.ix_(samples, samples)] for matrix in self.matrices])
 
     def rows(self, index: Any) -> FloatArray:
         """Rows K_m[index, :] of every kernel, (M, k, n)."""
-        return np.stack([matrix[index] for matrix in self.matrices])
+        return np.stack([matrix[indices(index, self.shape[1])] for matrix in self.matrices])
 
     def dense(self) -> FloatArray:
         """All matrices, (M, n, n); a view where they lie in one array, else a copy."""
@@ -215,6 +198,8 @@ def stack(kernels: Any, names: Sequence[str] | None = None) -> KernelStack:
         Complex, sparse, masked, object or bool data, or long doubles that do not fit float64.
     InvalidKernel
         Not square, empty, of different orders, not finite, or not symmetric; names kernel and index.
+    InvalidInput
+        Data frames whose rows are other samples, or the same in another order, by their names.
 
     Warns
     -----
@@ -228,6 +213,7 @@ def stack(kernels: Any, names: Sequence[str] | None = None) -> KernelStack:
     labelled = [(f"kernels[{m}]", matrix) for m, matrix in enumerate(_matrices(kernels))]
     if not labelled:
         raise InvalidKernel("kernels is empty; give at least one Gram matrix of shape (n, n).")
+    common_index(dict(labelled))
     arrays = [as_float_array(matrix, label) for label, matrix in labelled]
     orders = {array.shape for array in arrays}
     if len(orders) > 1:

@@ -16,10 +16,10 @@ import numpy as np
 
 from mklref._typing import FloatArray
 from mklref._untrusted import free_memory
-from mklref._validate import checked_names, checked_number
+from mklref._validate import checked_names, checked_number, shown
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType, KernelsLost
 from mklref.kernels.factor_sources import rows_that_are_there
-from mklref.kernels.stack import KernelStack
+from mklref.kernels.protocol import KernelStack, indices
 from mklref.kernels.validation import symmetry_tolerance
 
 STORAGES = ("memory", "lazy", "auto")
@@ -106,8 +106,8 @@ class DiskStack(KernelStack):
         several = isinstance(matrices, list | tuple)
         parts = list(matrices) if several else [matrices]
         for part in parts:
-            if not isinstance(getattr(part, "shape", None), tuple):
-                raise InvalidType(f"matrices holds {part!r}; give np.memmap, h5py.Dataset or zarr.Array.")
+            if not isinstance(getattr(part, "shape", None), tuple) or not hasattr(part, "dtype"):
+                raise InvalidType(f"matrices holds {shown(part)}; give np.memmap, h5py.Dataset or zarr.Array.")
         self._matrices: list[tuple[Any, tuple[int, ...]]] = [(part, ()) for part in parts]
         """An array for each kernel, and the index of its matrix there."""
         if not several:
@@ -165,8 +165,8 @@ class DiskStack(KernelStack):
                     f"{path} {'changed' if path.exists() else 'vanished'} while its kernels were in use, so that what "
                     "was computed with them belongs to other kernels: make the stack again."
                 )
-        index, chosen = (self._samples[slice(None) if which is None else which] for which in (rows, columns))
-        some = np.arange(len(self))[slice(None) if kernels is None else kernels]
+        index, chosen = (self._samples[indices(which, self.shape[1])] for which in (rows, columns))
+        some = indices(kernels, len(self), "kernels")
         ordered, inverse = np.unique(index, return_inverse=True)  # HDF5 takes rising indices alone
         back: Any = slice(None) if np.array_equal(ordered, index) else inverse  # a slice makes no copy
         where: Any = ordered
@@ -196,7 +196,7 @@ class DiskStack(KernelStack):
         """The stack of some of the samples, which stays on disk."""
         made = DiskStack.__new__(DiskStack)
         made.names, made._matrices, made._files, made._dtype = self.names, self._matrices, self._files, self._dtype
-        made._samples, made._entire = self._samples[samples], False
+        made._samples, made._entire = self._samples[indices(samples, self.shape[1])], False
         return made
 
 

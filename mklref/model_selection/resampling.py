@@ -21,7 +21,7 @@ from mklref._typing import Array
 from mklref._validate import checked_count, checked_number, checked_verbosity
 from mklref.datasets import Dataset
 from mklref.estimators.base import BaseMKL
-from mklref.estimators.blocks import Joined, joined
+from mklref.estimators.blocks import Joined, joined, require_same_order
 from mklref.estimators.folds import splits_of
 from mklref.estimators.samples import own_errors
 from mklref.estimators.workers import gathered
@@ -34,6 +34,7 @@ def samples_of(X: Any, y: Any, groups: Any = None) -> tuple[Any, Any, Any]:
         raise InvalidType("X is None; give one sample a row.")
     with own_errors():
         table = Joined(X.X, X.features) if isinstance(X, Dataset) else X if hasattr(X, "columns") else joined(X)
+        require_same_order(table, y)
         return tuple(indexable(table, column_or_1d(np.asarray(y), warn=True), groups))
 
 

@@ -165,8 +165,8 @@ def validation(search: Any, *, ax: Any = None) -> Any:
     Parameters
     ----------
     search : MKLClassifierCV or MKLRegressorCV
-        Fitted. The error is 1 - score: by default the share of wrong classes, or 1 - R^2. Drawn are mean and standard
-        error over the folds.
+        Fitted. Drawn are mean and standard error over the folds: of the share of wrong classes, or of 1 - R^2, and
+        with a `scoring` of the score itself.
 
     Raises
     ------
@@ -177,7 +177,8 @@ def validation(search: Any, *, ax: Any = None) -> Any:
     if "param_C" not in results:
         raise InvalidInput(f"{type(search).__name__} holds no search: give a fitted MKLClassifierCV or MKLRegressorCV.")
     names = [f"p = {norm:.4g}" if isinstance(norm, int | float) else str(norm) for norm in results["param_norm"]]
-    errors, spread = 1.0 - results["mean_test_score"], results["standard_error"]
+    scores, spread, measure = results["mean_test_score"], results["standard_error"], search.scoring
+    errors = 1.0 - scores if measure is None else scores
     ax = axes(ax, 5.0, 3.0)
     for k, name in enumerate(dict.fromkeys(names)):
         rows = [row for row, other in enumerate(names) if other == name]
@@ -188,7 +189,10 @@ def validation(search: Any, *, ax: Any = None) -> Any:
         )
     best = search.best_index_
     ax.plot(results["param_C"][best], errors[best], "o", color="k", fillstyle="none", markersize=9, label="chosen")
-    ax.set(xscale="log", xlabel="C", ylabel=f"validation error, {search.n_splits_} folds", ylim=(0.0, None))
+    what = "validation error" if measure is None else as_text(measure) if isinstance(measure, str) else "score"
+    ax.set(xscale="log", xlabel="C", ylabel=f"{what}, {search.n_splits_} folds")
+    if measure is None:
+        ax.set_ylim(bottom=0.0)
     ax.legend(fontsize="small")
     return ax
 

@@ -10,8 +10,8 @@ import json
 import numpy as np
 import pytest
 
-from mklref import _untrusted, datasets
-from mklref.exceptions import DataUnavailable, InvalidInput, InvalidParameter, InvalidTarget, UnsafeFile
+from mklref import _untrusted, datasets, kernels
+from mklref.exceptions import DataUnavailable, InvalidInput, InvalidParameter, InvalidTarget, InvalidType, UnsafeFile
 
 TABLE = "a,b,class\n1,2.5,yes\n-3,4e1,no\n5,6,yes\n"
 
@@ -130,6 +130,30 @@ def test_csv_that_is_none(csv, tmp_path):
         datasets.read_csv(tmp_path / "absent.csv")
     with pytest.raises(InvalidParameter, match=r"target = 'z' is no column .* its columns: a, b, class"):
         datasets.read_csv(csv(TABLE), target="z")
+
+
+@pytest.mark.parametrize(
+    ("read", "says"),
+    [
+        (lambda path: datasets.read_csv(3), "path is 3; give the name of a file"),
+        (lambda path: datasets.read_samples([path], ["a"]), "path is .*; give the name of a file"),
+        (lambda path: datasets.read_frame(None), "path is None"),
+        (lambda path: kernels.gene_sets(None), "path is None"),
+        (lambda path: datasets.read_csv(path, ignore=3), "ignore is 3"),
+        (lambda path: datasets.read_csv(path, missing="no"), "missing is 'no'"),
+        (lambda path: datasets.read_samples(path, None), "features is None"),
+        (lambda path: next(datasets.read_frames(path, rows=0)), "rows = 0 must be an integer of at least 1"),
+    ],
+)
+def test_arguments_of_readers_that_are_none_of_theirs_are_refused(csv, read, says):
+    with pytest.raises((InvalidType, InvalidParameter), match=says):
+        read(csv(TABLE))
+
+
+def test_one_name_by_itself_is_that_of_one_column(csv):
+    path = csv("a,b,ab,y\n1,2,3,4\n5,6,7,8\n")
+    assert datasets.read_csv(path, ignore="ab").features == ("a", "b")
+    assert datasets.read_samples(path, "ab")[0].tolist() == [[3.0], [7.0]]
 
 
 def test_a_table_of_50000_columns_is_read(csv):

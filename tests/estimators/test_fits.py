@@ -348,6 +348,12 @@ def test_what_scikit_learn_refuses_is_an_error_of_this_package(name, value):
         MKLRegressor("linear").fit(**{"X": np.arange(8.0).reshape(4, 2), "y": np.arange(4.0), name: value})
 
 
+def test_the_name_of_a_weighting_is_no_weight_of_samples(three_classes):
+    X, y, _ = three_classes
+    with pytest.raises(InvalidType, match=r"sample_weight is 'balanced'; .*class_weight"):
+        MKLClassifier("linear").fit(X, y, sample_weight="balanced")
+
+
 def test_precomputed_kernels_in_single_precision_and_in_a_stack(three_classes):
     """A kernel of low rank has eigenvalues of -1e-7 after rounding to float32, which is no fault of it."""
     X, y, X_new = three_classes

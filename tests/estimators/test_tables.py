@@ -175,15 +175,81 @@ def test_blocks_of_variables(three_classes):
     assert joined(X) is X
 
 
+def test_blocks_of_other_samples_are_not_put_side_by_side(three_classes):
+    X, y, _ = three_classes
+    ids = [f"s{i}" for i in range(len(X))]
+    left, right = pd.DataFrame(X[:, :2], index=ids), pd.DataFrame(X[:, 2:], index=ids)
+    model = MKLClassifier("per_group(:, linear)")
+    with pytest.raises(InvalidInput, match=r"block 'a' of X and the block 'c' of X .* row 0 is 's0' and 's35'"):
+        model.fit({"a": left, "b": X, "c": right[::-1]}, y)
+    for other in (right, right.to_numpy(), right.reset_index(drop=True)):  # the same samples, or rows without names
+        assert np.asarray(joined([left, other])).tolist() == X.tolist()
+    for names in ((1, "1"), ("a:b", "a"), ("", "a")):  # what is one key, one group, or none
+        with pytest.raises(InvalidInput, match="differs from the others before the first colon"):
+            joined(dict(zip(names, (left, right), strict=True)))
+    levels = pd.MultiIndex.from_tuples([("a:b", j) for j in range(left.shape[1])] + [("a", "x")])
+    with pytest.raises(InvalidInput, match="X holds the blocks 'a:b', 'a'; give"):
+        joined(pd.DataFrame(X, columns=levels))
+    with pytest.raises(InvalidType, match="the block 'b' of X is sparse"):
+        model.fit({"a": left, "b": csr_array(X)}, y)
+
+
+@pytest.mark.parametrize("dtype", ["string", object, "category"])
+def test_a_target_that_pandas_calls_missing_is_named(three_classes, dtype):
+    X, y, _ = three_classes
+    target = pd.Series(y, dtype=object)
+    target[2] = pd.NA
+    with pytest.raises(InvalidTarget, match=rf"y\[2\] is missing; drop .*\(1 of {len(y)}\)"):
+        MKLClassifier("linear").fit(X, target.astype(dtype))
+
+
+def test_targets_in_another_order_than_their_samples_are_refused(three_classes):
+    """By the names of their rows; other names, and rows that are counted, say nothing of an order."""
+    X, y, _ = three_classes
+    ids = [f"s{i}" for i in range(len(X))]
+    frame, model = pd.DataFrame(X, index=ids).rename(columns=str), MKLClassifier("linear")
+    turned = pd.Series(y[::-1], index=ids[::-1])
+    for samples in (frame, {"a": frame, "b": X}):
+        for use in (model.fit, lambda X, y: evaluate(model, X, y)):
+            with pytest.raises(InvalidTarget, match=r"row 0 is 's0' in X and 's35' in y\. Give y\.loc\[X\.index\]"):
+                use(samples, turned)
+    scores = model.fit(frame, y).decision_function(frame)
+    shuffled = np.random.default_rng(0).permutation(len(X))
+    for target in (turned.loc[ids], pd.Series(y), pd.Series(y, index=range(7, 7 + len(y)))):
+        np.testing.assert_array_equal(model.fit(frame, target).decision_function(frame), scores)
+    model.fit(frame.set_axis(shuffled), pd.Series(y))
+    gram = pd.DataFrame(X @ X.T, index=ids, columns=ids)
+    for matrices in (gram, [gram, gram]):
+        with pytest.raises(InvalidTarget, match="row 0 is 's0' in X and 's35' in y"):
+            MKLClassifier("precomputed").fit(matrices, turned)
+    with pytest.raises(InvalidInput, match=r"X\[0\] and X\[1\] have other samples"):
+        MKLClassifier("precomputed").fit([gram, gram.loc[ids[::-1], ids[::-1]]], y)
+
+
+def test_what_is_no_number_in_a_block_is_named(three_classes):
+    X, y, _ = three_classes
+    model = MKLClassifier("per_group(:, linear)")
+    with pytest.raises(InvalidInput, match="Input X contains NaN"):
+        model.fit({"a": X, "b": np.where(X > 1.0, np.nan, X)}, y)
+    with pytest.raises(InvalidInput, match=r"texts or dates among its numbers in b:x0 .*encode texts"):
+        model.fit({"a": X, "b": np.full((len(X), 1), "red", dtype=object)}, y)
+
+
 def test_annotated_data_is_read_by_what_it_has():
     """AnnData and MuData are asked for names and frames alone, and need not be installed."""
     rna = SimpleNamespace(to_df=lambda: pd.DataFrame([[1.0], [2.0]], index=["s1", "s2"], columns=["g"]))
     adt = SimpleNamespace(to_df=lambda: pd.DataFrame([[3.0], [4.0]], index=["s2", "s3"], columns=["p"]))
     both = from_annotated(SimpleNamespace(mod={"rna": rna, "adt": adt}, obs_names=["s1", "s2", "s3"]))
     assert joined(both).columns == ("rna:g", "adt:p")
+    twice = SimpleNamespace(to_df=lambda: pd.DataFrame([[1.0], [2.0]], index=["s2", "s2"]))
+    with pytest.raises(InvalidInput, match="samples of 'rna' share a name"):
+        from_annotated(SimpleNamespace(mod={"rna": twice, "adt": adt}, obs_names=["s2", "s2"]))
     assert np.asarray(joined(both)).tolist() == [[2.0, 3.0]]
-    rna.obsm = {"pca": np.eye(2)}
+    rna.obsm = {"pca": csr_array(np.eye(2))}
     assert joined(from_annotated(rna)).columns == ("X:g", "pca:x0", "pca:x1")
+    rna.X = None
+    with pytest.raises(InvalidInput, match="the block 'X' holds no matrix"):
+        from_annotated(rna)
     with pytest.raises(InvalidInput, match="is neither an AnnData nor a MuData"):
         from_annotated(3)
     with pytest.raises(InvalidInput, match=r"samples\.csv ends in neither \.h5ad nor \.h5mu"):

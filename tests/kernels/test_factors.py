@@ -113,6 +113,17 @@ def test_bad_factors_are_refused_in_a_sentence(given, error, says):
         kernels.FactorStack(given)
 
 
+@pytest.mark.parametrize("columns", [list("abc"), [0, 1, 2]])
+def test_factors_that_are_data_frames_are_taken_by_their_rows(rng, columns):
+    """A frame takes what it is asked for by an index for names of columns."""
+    L = rng.normal(size=(7, 3))
+    frame = pd.DataFrame(L, columns=columns, index=list("tuvwxyz"))
+    for made in (kernels.FactorStack([frame, L]), kernels.factors({"one": frame, "two": L})):
+        np.testing.assert_allclose(made.part([1, 2]).block(None), [L[1:3] @ L[1:3].T] * 2)
+    with pytest.raises(InvalidInput, match=r"factor 'K0' and factor 'K2' have other samples, .* row 0 is 't' and 'z'"):
+        kernels.FactorStack([frame, L, frame[::-1]])
+
+
 def test_transformers_make_factors_now_or_whenever_they_are_read():
     X = RNG.normal(size=(N, 3))
     parts = {"rbf": RBFSampler(n_components=6, random_state=0), "nystroem": Nystroem(n_components=4, random_state=0)}

@@ -6,6 +6,7 @@ import copy
 import pickle
 import threading
 import tracemalloc
+from types import SimpleNamespace
 
 import flint
 import h5py
@@ -343,7 +344,7 @@ def test_a_bad_entry_on_disk_is_named_when_it_is_read(X):
     K[0, 0, 39] += 1.0
     with pytest.raises(InvalidKernel, match=r"kernel 'narrow' is not symmetric: \[0, 39\] and \[39, 0\] differ by 1"):
         DiskStack(K, names=["narrow", "wide"])
-    for nothing in (h5py.Empty("f8"), "K.npy", [np.eye(2), "K.npy"], None):
+    for nothing in (h5py.Empty("f8"), "K.npy", [np.eye(2), "K.npy"], [SimpleNamespace(shape=(2, 2))], None):
         with pytest.raises(InvalidType, match=r"give np\.memmap"):
             DiskStack(nothing)
     with pytest.raises(InvalidType, match="matrices are int64"):

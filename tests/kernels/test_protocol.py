@@ -11,7 +11,7 @@ from makers import KERNELS, NORMALIZATIONS, make_samples
 from scipy.sparse import csr_matrix
 
 from mklref import Problem, certify, solve
-from mklref.exceptions import InvalidTarget, NotApplicable
+from mklref.exceptions import InvalidInput, InvalidTarget, InvalidType, NotApplicable
 from mklref.kernels import (
     ArrayStack,
     DiskStack,
@@ -117,6 +117,8 @@ def test_every_stack_answers_the_questions_of_its_matrices(kind, whole, tmp_path
         ("apply", (v,), K @ v),
         ("apply", (v, some), K[some] @ v),
         ("apply", (v, []), np.empty((0, n))),
+        ("apply", (v, np.arange(M) != 1), K[np.arange(M) != 1] @ v),
+        ("apply", (v, slice(1, 3)), K[1:3] @ v),
         ("apply_each", (np.stack([v, -u]),), np.stack([K @ v, -K @ u])),
         ("apply_each", (np.stack([v, -u]), some), np.stack([K[some] @ v, -K[some] @ u])),
         ("quadratic", (v,), v @ K @ v),
@@ -138,6 +140,30 @@ def test_every_stack_answers_the_questions_of_its_matrices(kind, whole, tmp_path
         np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-10 * np.abs(products).max())
     assert np.all(w @ abs(images) >= w @ np.abs(products) * (1.0 - 1e-11))
     assert np.all(abs(images) @ np.abs(u) >= np.abs(products) @ np.abs(u) * (1.0 - 1e-11))
+
+
+@pytest.mark.parametrize("kind", STACKS)
+@pytest.mark.parametrize(
+    ("question", "arguments", "says"),
+    [
+        ("combine", ([1.0],), r"weights has shape \(1,\); expected"),
+        ("combine", (np.ones(99),), r"weights has shape \(99,\); expected"),
+        ("combine", (None,), "weights is object data"),
+        ("apply", (np.ones(5),), r"v has shape \(5,\); expected"),
+        ("apply", (np.full(40, 1j),), "v is complex data"),
+        ("apply_each", (np.ones(5),), r"vectors has shape \(5,\); expected"),
+        ("quadratic", (np.ones((2, 5)),), r"v has shape \(2, 5\); expected"),
+        ("block", ([99],), r"samples = \[99\] are none of the"),
+        ("part", ([0.5],), r"samples = \[0.5\] are none of the"),
+        ("matrix", (99,), r"kernels = \[99\] are none of the"),
+    ],
+)
+def test_every_stack_refuses_what_does_not_fit_it(kind, question, arguments, says, tmp_path):
+    made = STACKS[kind][0](tmp_path)
+    if kind == "evaluated" and question == "block":
+        question = "rows"  # its own block checks nothing
+    with pytest.raises((InvalidInput, InvalidType), match=says):
+        getattr(made, question)(*arguments)
 
 
 def test_products_read_the_rows_of_the_support(stacks):

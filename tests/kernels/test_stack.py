@@ -149,6 +149,16 @@ def test_arrays_of_any_other_form_work(K, form):
     np.testing.assert_array_equal(S.dense(), np.stack([np.asarray(matrix) for matrix in given]))
 
 
+def test_gram_matrices_of_other_samples_are_no_stack(K):
+    """Data frames name their rows; matrices without names are taken to have the order of the others."""
+    pandas = pytest.importorskip("pandas")
+    ids = [f"s{i}" for i in range(K.shape[1])]
+    frame = pandas.DataFrame(K[0], index=ids, columns=ids)
+    assert len(stack([frame, K[1], frame])) == 3
+    with pytest.raises(InvalidInput, match=r"kernels\[0\] and kernels\[2\] have other samples, .* row 0 is 's0' and"):
+        stack([frame, K[1], frame.loc[ids[::-1], ids[::-1]]])
+
+
 def test_nested_lists_and_integers_become_float64():
     S = stack([[[2, 1], [1, 2]], [[1, 0], [0, 1]]])
     assert S.dtype == np.float64
