@@ -65,6 +65,11 @@ def checked_positive(label: str, value: Any, remedy: str = "give a positive fini
     return checked_number(label, value, "(0, inf)", lambda x: 0.0 < x < np.inf, remedy)
 
 
+def checked_tolerance(label: str, value: Any, meaning: str = "a relative duality gap, for instance 1e-6.") -> float:
+    """`value` as a float if it lies in (0, 1), else `InvalidParameter`: with a gap of 1 anything is optimal."""
+    return checked_number(label, value, "(0, 1)", lambda x: 0.0 < x < 1.0, meaning)
+
+
 def checked_count(label: str, value: Any, least: int, remedy: str) -> int:
     """`value` as an int; `InvalidType` if it is none, `InvalidParameter` below `least` or from 2^63 on."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):

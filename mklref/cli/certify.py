@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from mklref._files import write_text
+from mklref._validate import checked_tolerance
 from mklref.certificate import Bounds, certify
 from mklref.cli import render
 from mklref.cli.files import deliver
@@ -14,7 +15,6 @@ from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels import parse
 from mklref.report import require_extra
 from mklref.testing.diagnosis import judge, proven
-from mklref.testing.optimal import require_tolerance
 from mklref.testing.vectors import read_answer, read_problem
 from mklref.testing.vectors.check import check_directory
 from mklref.testing.vectors.formats import read_record
@@ -23,7 +23,7 @@ from mklref.testing.vectors.schema import problem_from_record
 
 def run(arguments: Any) -> bool:
     """Print the verdict, save it if asked for, and say whether the answer is certified."""
-    require_tolerance("--tol", arguments.tol)
+    checked_tolerance("--tol", arguments.tol)
     out = render.console()
     if arguments.data is not None:
         return _on_samples(arguments, out)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_positive
+from mklref._validate import as_float_array, checked_tolerance
 from mklref.certificate import Certificate, RigorousCertificate, certify, repair
 from mklref.certificate.bounds import dual_objective, relative, unit_of
 from mklref.certificate.feasible import repaired_weights
@@ -74,7 +74,7 @@ def judge(problem: Problem, answer: Answer | Solution | tuple[Any, Any, Any], *,
     answer : Answer or Solution or tuple
         A tuple is dual_coef, weights, intercept.
     tol : float
-        Largest relative gap, which is the same in every unit (`mklref.certificate.bounds`).
+        Largest relative gap, in (0, 1), which is the same in every unit (`mklref.certificate.bounds`).
 
     Returns
     -------
@@ -83,10 +83,10 @@ def judge(problem: Problem, answer: Answer | Solution | tuple[Any, Any, Any], *,
     Raises
     ------
     InvalidType, InvalidParameter
-        problem is no `Problem`, answer no such thing, tol no positive number.
+        problem is no `Problem`, answer no such thing, tol no number in (0, 1).
     """
     require_problem(problem)
-    checked_positive("tol", tol)
+    tol = checked_tolerance("tol", tol)
     answer = as_answer(answer)
     try:
         certificate = certify(problem, answer.dual_coef, weights=answer.weights, intercept=answer.intercept)

@@ -112,8 +112,8 @@ def test_malformed_answers_fail_with_shapes(beta, theta, said):
 def test_wrong_arguments_are_errors_and_not_verdicts():
     with pytest.raises(InvalidType, match="problem is ndarray; give a "):
         assert_optimal(np.eye(3), np.zeros(3))
-    for rtol in (0.0, -1.0, np.nan, np.inf):
-        with pytest.raises(InvalidParameter, match=r"rtol = .* must lie in"):
+    for rtol in (0.0, -1.0, np.nan, np.inf, 1.0, 2, 1e300):  # the gap of zeros is 1, with which anything is optimal
+        with pytest.raises(InvalidParameter, match=r"rtol = .* must lie in \(0, 1\)"):
             assert_optimal(problem_of(), np.zeros(24), rtol=rtol)
     for rtol in (True, "small"):
         with pytest.raises(InvalidType, match=r"rtol is .* give a number in"):
@@ -122,6 +122,7 @@ def test_wrong_arguments_are_errors_and_not_verdicts():
 
 def test_the_tolerance_decides():
     problem, good = solved()
+    assert_optimal(problem, good[0], weights=good[1], intercept=good[2], rtol=Fraction(1, 10**6))
     beta, theta, b = noise(problem, *good)
     gap = judge(problem, Answer(beta, theta, b)).relative_gap
     assert_optimal(problem, beta, weights=theta, intercept=b, rtol=1.01 * gap)

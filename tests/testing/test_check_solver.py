@@ -174,8 +174,9 @@ def test_wrong_arguments_are_errors():
         check_solver(3)
     with pytest.raises(InvalidParameter, match=r"upto = '0.1'; give the first two numbers"):
         check_solver(solve, upto="0.1")
-    with pytest.raises(InvalidParameter, match="tol = 0 must lie in"):
-        check_solver(solve, tol=0)
+    for tol in (0, 1.5):
+        with pytest.raises(InvalidParameter, match=f"tol = {tol} must lie in"):
+            check_solver(solve, tol=tol)
     with pytest.raises(InvalidType, match="supports is 'hinge'; give a"):
         check_solver(solve, supports="hinge")
 

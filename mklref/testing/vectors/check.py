@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from mklref._untrusted import parse_json, read_bytes
+from mklref._validate import checked_tolerance
 from mklref.exceptions import InvalidInput, InvalidKernel, MKLError, NotApplicable, UnsafeFile
 from mklref.problem import Problem
 from mklref.testing.case import Case
@@ -51,9 +52,12 @@ def check_directory(
 
     Raises
     ------
+    InvalidType, InvalidParameter
+        tol is no number in (0, 1).
     InvalidInput
         A path that is no directory, or one without problems; a solution without a problem.
     """
+    tol = checked_tolerance("tol", tol)
     pairs = _pairs(Path(problems), Path(solutions))
     published = _published(Path(problems) / INDEX)
     rows = [_row(file, solution, published.get(file.stem, {}), tol, rigorous) for file, solution in pairs.items()]
