@@ -97,6 +97,26 @@ def test_an_export_replaces_an_earlier_one_and_nothing_else(tmp_path):
     assert elsewhere.exists()
 
 
+def test_the_index_of_an_interrupted_export_lists_what_was_written_and_what_was_there_before(tmp_path):
+    def interrupt(done, total, name):
+        if name == "small-C":
+            raise KeyboardInterrupt
+
+    def listed():
+        return [entry["name"] for entry in json.loads((tmp_path / "index.json").read_text())["problems"]]
+
+    arguments = {"formats": ["json"], "progress": interrupt}
+    for include, names in (
+        (["two-samples", "small-C"], ["two-samples"]),
+        (["small-C", "hinge-l2"], ["hinge-l2", "two-samples"]),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            export_vectors(tmp_path, include=include, **arguments)
+        assert listed() == names
+    export_vectors(tmp_path, include=["hinge-l2"], formats=["npz"])
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["hinge-l2.npz", "index.json"]
+
+
 @pytest.mark.parametrize("name", ["C", "y", "kernels", "sample_weight", "regularizer_weights"])
 @pytest.mark.parametrize("ending", ["mat", "h5"])
 def test_integers_that_float64_would_round_are_refused(ending, name, tmp_path):
