@@ -14,10 +14,10 @@ from mklref.cli.files import deliver
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels import parse
 from mklref.report import require_extra
-from mklref.testing.diagnosis import judge, proven
-from mklref.testing.vectors import read_answer, read_problem
-from mklref.testing.vectors.check import check_directory
-from mklref.testing.vectors.formats import read_record
+from mklref.testing.diagnosis import proven
+from mklref.testing.vectors import read_answer
+from mklref.testing.vectors.check import check_directory, judge_file, stated_problem
+from mklref.testing.vectors.formats import read_as, read_record
 from mklref.testing.vectors.schema import problem_from_record
 
 
@@ -47,9 +47,10 @@ def run(arguments: Any) -> bool:
         return report.passed
     if arguments.report:
         raise InvalidInput("--report is for directories of problems and solutions; --save writes one certificate.")
-    problem, answer = read_problem(arguments.problem), read_answer(arguments.solution)
+    stated, answer = read_as(arguments.problem, stated_problem), read_answer(arguments.solution)
+    problem = stated[0]
     render.say(out, problem)
-    verdict = judge(problem, answer, tol=arguments.tol)
+    verdict = judge_file(Path(arguments.problem), stated, answer, arguments.tol)
     if verdict.certificate is None:
         raise InvalidInput(f"{arguments.solution}: {verdict.findings[0].text}")
     certificate: Bounds = verdict.certificate

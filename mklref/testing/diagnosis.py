@@ -105,7 +105,9 @@ def judge(problem: Problem, answer: Answer | Solution | tuple[Any, Any, Any], *,
     findings: list[Finding] = []
     if not -tol <= gap <= tol:
         explained = _why_not_each_machine if problem.several else _why_not_optimal
-        findings += explained(problem, point, certificate, gap, tol)
+        findings += _negative_weights(problem, answer, point, gap, tol) or explained(
+            problem, point, certificate, gap, tol
+        )
         if answer.converged:
             findings.append(Finding("claimed convergence", f"the relative gap is {gap:.1e}, allowed {tol:.1e}."))
     elif violated := _violations(problem, answer, certificate, tol):
@@ -130,6 +132,17 @@ def _better(
     if min(found.upper, found.better_upper) < min(certificate.upper, certificate.better_upper):
         return found, others
     return certificate, weights
+
+
+def _negative_weights(problem: Problem, answer: Any, point: Point, gap: float, tol: float) -> list[Finding]:
+    """Weights that are negative by more than rounding, which a certificate takes for 0; none if there are none."""
+    theta = np.zeros(1) if answer.weights is None else _array(answer.weights)
+    m, size = int(theta.argmin()), np.abs(theta)
+    if theta[m] >= -np.sqrt(tol) * size.max():
+        return []
+    fits = _left(Reading("", "", problem, point._replace(weights=size))) <= tol
+    text = f"weights[{m}] = {theta[m]:.3g} is negative{', and |weights| are optimal' * fits}."
+    return [Finding("negative weights", f"{text} The relative gap is {gap:.1e}, allowed {tol:.1e}.")]
 
 
 def _violations(problem: Problem, answer: Answer, certificate: Certificate, tol: float) -> list[str]:
@@ -214,9 +227,11 @@ def _why_not_optimal(
     elif fitting:
         (_, first), *others = fitting
         faults = [reading.fault for _, reading in fitting]
-        if first.fault == "machine not solved" and gap <= CLOSE:
+        rounded = gap <= CLOSE and _single(point)
+        if rounded or (first.fault == "machine not solved" and gap <= CLOSE):
             faults.insert(0, "inaccurate")
-        yield Finding(faults[0], f"{first.text} {_also(others)}{bounds}", tuple(faults[1:]))
+        text = "its numbers are of single precision: " * rounded + first.text
+        yield Finding(faults[0], f"{text} {_also(others)}{bounds}", tuple(faults[1:]))
     elif gap > CLOSE and (text := _other_weights(problem, point, gap, tol)):
         yield Finding("weights of another iterate", f"{text} {bounds}")
     else:
@@ -279,6 +294,13 @@ def _zeros(point: Point) -> list[str]:
     """The arrays of a point that hold nothing but 0."""
     arrays = {"dual_coef": point.dual_coef, "weights": point.weights}
     return [name for name, given in arrays.items() if given is not None and not given.any()]
+
+
+def _single(point: Point) -> bool:
+    """Whether dual_coef and weights were rounded to float32, by three numbers at least that are not round anyway."""
+    given = np.concatenate([np.ravel(own) for own in point[:2] if own is not None])
+    fine = np.unique(np.abs(given[given != given.astype(np.float16)]))
+    return len(fine) > 2 and bool(np.all(given == given.astype(np.float32)))
 
 
 def _also(others: list[tuple[float, Reading]]) -> str:

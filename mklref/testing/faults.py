@@ -14,6 +14,7 @@ from mklref.problem import Problem
 FAULTS: dict[str, str] = {
     "malformed answer": "Wrong shapes, entries that are not finite, or no point at all.",
     "zero answer": "All weights or all dual variables are 0: often a failure of an inner solver that was swallowed.",
+    "negative weights": "A combination of kernels has none: a wrong sign, or a step that left the feasible set.",
     "other sign of the intercept": "-b fits where b does not: libsvm's rho is minus the intercept.",
     "wrong intercept": "Another intercept makes the point optimal: a missing one, or that of another iterate.",
     "unsigned dual_coef": "alpha_i >= 0 was returned where beta_i = alpha_i y_i is expected.",

@@ -13,6 +13,7 @@ from testing.planted import (
     L43,
     LOSS,
     flipped,
+    noise,
     other_cost,
     point,
     problem_of,
@@ -137,6 +138,51 @@ def test_samples_and_kernels_in_another_order_are_named():
     assert samples.fault == "permuted samples"
     assert kernels.fault == "weights of another iterate"
     assert "those returned in another order" in kernels.text
+
+
+@pytest.mark.parametrize("p", [4 / 3, 1.5])
+def test_weights_are_told_by_the_closed_form_where_few_samples_are_free(p):
+    """With less equations than kernels nothing else says that they were sorted or cleaned up."""
+    problem, (beta, theta, b) = solved(regularizer=Lp(p), C=0.3)
+    (kernels,) = judge(problem, Answer(beta, np.sort(theta), b)).findings
+    (cleaned,) = judge(problem, Answer(beta, np.where(theta < 0.3 * theta.max(), 0.0, theta), b)).findings
+    assert (kernels.fault, cleaned.fault) == ("weights of another iterate", "weights cleaned up")
+    assert "closed form of dual_coef, which are those returned in another order" in kernels.text
+
+
+@pytest.mark.parametrize("signs", [(-1, -1, -1, -1), (-1, 1, 1, 1)])
+def test_negative_weights_are_neither_zeros_nor_cleaned_up(signs):
+    problem, (beta, theta, b) = solved()
+    (finding,) = judge(problem, Answer(beta, signs * theta, b)).findings
+    assert finding.fault == "negative weights"
+    m = int(np.argmin(signs * theta))
+    assert f"weights[{m}] = {-theta[m]:.3g} is negative, and |weights| are optimal." in finding.text
+
+
+@pytest.mark.parametrize(("loss", "other"), [("hinge", "squared"), ("squared", "hinge")])
+def test_a_loss_for_other_targets_is_named_where_these_are_labels(loss, other):
+    """A least squares machine in the place of a support vector machine."""
+    problem = problem_of("hinge", L43, C=30.0)
+    answer = point(problem.replace(loss=other))
+    (finding,) = judge(problem.replace(loss=loss), Answer(*answer)).findings
+    assert finding.fault == "another loss"
+    assert re.match(rf"it is optimal for the loss {other}\.", finding.text), finding.text
+
+
+def test_the_exponent_that_was_meant_is_a_fraction():
+    problem, _ = solved(regularizer=Lp(1.2))
+    for p, said in ((1.2 / (1.2 - 1.0), "Lp(6)"), (4 / 3 + 1.0, "Lp(7/3)")):
+        (finding,) = judge(problem, Answer(*point(problem.replace(regularizer=Lp(p))))).findings
+        assert f"it is optimal for {said}, the problem has Lp(1.2)" in finding.text
+
+
+def test_an_answer_in_single_precision_is_inaccurate():
+    problem, good = solved("hinge", Lp(1.5), C=10.0, intercept=False)
+    (finding,) = judge(problem, Answer(*map(np.float32, good)), tol=1e-8).findings
+    assert finding.fault == "inaccurate"
+    assert finding.text.startswith("its numbers are of single precision: ")
+    (finding,) = judge(problem, Answer(*noise(problem, *good)), tol=1e-8).findings
+    assert "single precision" not in finding.text
 
 
 def test_a_missing_intercept_is_no_trace_of_a_ridge_or_of_a_penalty():

@@ -289,6 +289,10 @@ def test_certify_exits_with_its_verdict(vectors, tmp_path, capsys):
     assert "REJECTED: relative gap" in capsys.readouterr().out
     assert "NOT OPTIMAL: relative gap" in printed
 
+    write_record(tmp_path / "edited.npz", {**read_record(folder / "hinge-l1.npz"), "upper": 0.5 * certificate.lower})
+    assert main(["certify", str(tmp_path / "edited.npz"), str(tmp_path / "good.mat")]) == 1
+    assert "contradicted bounds: edited.npz states an optimum in [" in capsys.readouterr().out
+
     for arguments, said in (
         ([*command, str(tmp_path / "short.npz")], "dual_coef has shape (3,); expected (24,)"),
         ([*command, str(tmp_path / "nothing.npz")], "nothing.npz: No such file or directory."),

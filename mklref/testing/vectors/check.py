@@ -17,8 +17,9 @@ from mklref._untrusted import parse_json, read_bytes
 from mklref._validate import checked_tolerance
 from mklref.exceptions import InvalidInput, InvalidKernel, MKLError, NotApplicable, UnsafeFile
 from mklref.problem import Problem
+from mklref.testing.answer import Answer
 from mklref.testing.case import Case
-from mklref.testing.diagnosis import judge, proven
+from mklref.testing.diagnosis import Verdict, judge, proven
 from mklref.testing.faults import Finding
 from mklref.testing.result import NO_SOLUTION, Outcome, Report, Row
 from mklref.testing.vectors.export import CERTIFICATE, INDEX, fingerprint
@@ -69,7 +70,8 @@ def _row(file: Path, solution: Path | None, published: dict[str, Any], tol: floa
     row = Row(case, Outcome.EXCLUDED, NO_SOLUTION, (), np.nan, 0.0)
     if solution is None:
         return row
-    problem, lower, upper = read_as(file, _stated)
+    stated = read_as(file, stated_problem)
+    problem = stated[0]
     if published.get("sha256", own := fingerprint(problem)) != own:
         text = f"{file.name} has kernels and targets of the SHA-256 {own}, published is {published['sha256']}."
         return replace(row, outcome=Outcome.FAILED, reason="", findings=(Finding("altered problem", text),))
@@ -78,16 +80,8 @@ def _row(file: Path, solution: Path | None, published: dict[str, Any], tol: floa
     except MKLError as error:
         finding = Finding("malformed answer", str(error))
         return replace(row, outcome=Outcome.FAILED, reason="", findings=(finding,))
-    verdict = judge(problem, answer, tol=tol)
+    verdict = judge_file(file, stated, answer, tol)
     findings, gap = verdict.findings, abs(verdict.relative_gap)
-    if (found := verdict.certificate) is not None:
-        allowed = tol * found.size
-        if not (lower - allowed <= found.upper and found.lower <= upper + allowed):
-            text = (
-                f"{file.name} states an optimum in [{lower!r}, {upper!r}]; that of its problem lies in "
-                f"[{found.lower!r}, {found.upper!r}]."
-            )
-            findings = (*findings, Finding("contradicted bounds", text))
     if rigorous and not findings:
         try:
             gap = proven(problem, answer, verdict, tol).relative_gap
@@ -99,7 +93,23 @@ def _row(file: Path, solution: Path | None, published: dict[str, Any], tol: floa
     return replace(row, outcome=outcome, reason="", findings=findings, relative_gap=gap)
 
 
-def _stated(record: Mapping[str, Any]) -> tuple[Problem, float, float]:
+def judge_file(file: Path, stated: tuple[Problem, float, float], answer: Answer, tol: float) -> Verdict:
+    """The verdict on an answer, with a finding where what is certified excludes the bounds that the file states."""
+    problem, lower, upper = stated
+    verdict = judge(problem, answer, tol=tol)
+    if (found := verdict.certificate) is None:
+        return verdict
+    allowed = tol * found.size
+    if lower - allowed <= found.upper and found.lower <= upper + allowed:
+        return verdict
+    text = (
+        f"{file.name} states an optimum in [{lower!r}, {upper!r}]; that of its problem lies in "
+        f"[{found.lower!r}, {found.upper!r}]."
+    )
+    return replace(verdict, findings=(*verdict.findings, Finding("contradicted bounds", text)))
+
+
+def stated_problem(record: Mapping[str, Any]) -> tuple[Problem, float, float]:
     """A problem, and the bounds of its optimum that the file states."""
     problem = problem_from_record(record)  # which requires them to be numbers
     lower, upper = (np.ravel(record.get(name, end)) for name, end in (("lower", -np.inf), ("upper", np.inf)))
