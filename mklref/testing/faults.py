@@ -17,7 +17,7 @@ FAULTS: dict[str, str] = {
     "negative weights": "A combination of kernels has none: a wrong sign, or a step that left the feasible set.",
     "other sign of the intercept": "-b fits where b does not: libsvm's rho is minus the intercept.",
     "wrong intercept": "Another intercept makes the point optimal: a missing one, or that of another iterate.",
-    "unsigned dual_coef": "alpha_i >= 0 was returned where beta_i = alpha_i y_i is expected.",
+    "unsigned dual_coef": "alpha_i >= 0 was returned where beta_i = alpha_i y_i, or alpha_i - alpha_i*, is expected.",
     "negated dual_coef": "-beta is optimal: labels were flipped, or the classes are counted the other way round.",
     "scaled dual_coef": "A multiple of beta is optimal: dual variables in other units, such as beta/C.",
     "permuted samples": "The samples are in another order than those of the problem, for instance sorted by class.",

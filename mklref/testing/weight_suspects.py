@@ -23,6 +23,7 @@ from mklref.regularizers import (
     Regularizer,
     Tikhonov,
     WeightedL1,
+    WeightedLp,
 )
 from mklref.regularizers.norms import conjugate_exponent, p_norm
 from mklref.testing.faults import Point, Reading, meant, restated, some
@@ -93,6 +94,20 @@ def other_regularizers(problem: Problem, point: Point) -> Iterator[Reading]:
             text = f"it is optimal for the groups {shown} of kernels, the problem has others."
             changed = Groups(other, p=own.p, q=own.q)
             yield from restated("another regularizer", text, problem, point, regularizer=changed)
+    for text, turned in _turned(own).items():
+        shown = f"it is optimal for {text} of {own}."
+        yield from restated("another regularizer", shown, problem, point, regularizer=turned)
+
+
+def _turned(own: Regularizer) -> dict[str, Regularizer]:
+    """Parameters in each other's place, or their reciprocals, and in words what became of them."""
+    if isinstance(own, Groups):
+        return {"p and q exchanged": Groups(own.groups, p=own.q, q=own.p)}
+    if isinstance(own, WeightedL1):
+        return {"1/omega in place of the omega": WeightedL1(1.0 / own.omega)}
+    if isinstance(own, WeightedLp):
+        return {"1/scale in place of the scale": WeightedLp(own.p, 1.0 / own.scale)}
+    return {}
 
 
 def other_weights(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -182,6 +197,9 @@ def inner_machine(problem: Problem, point: Point) -> Iterator[Reading]:
     sorted_alike[np.argsort(found.dual_coef)] = np.sort(point.dual_coef)
     text = "dual_coef is optimal in another order."
     yield Reading("permuted samples", text, problem, point._replace(dual_coef=sorted_alike))
+    signed = np.copysign(point.dual_coef, found.dual_coef)
+    text = "it is optimal with the signs of y - f, as alpha - alpha*."
+    yield Reading("unsigned dual_coef", text, problem, point._replace(dual_coef=signed))
     left = certify(problem, found.dual_coef, weights=point.weights).relative_gap
     text = (
         f"the machine of these weights is not solved by dual_coef; its solution leaves a gap of {max(left, 0.0):.0e}."

@@ -24,7 +24,7 @@ from testing.planted import (
 
 from mklref import solve
 from mklref.certificate.verdict import apart
-from mklref.regularizers import Fixed, HalfPower, Lp, Tikhonov
+from mklref.regularizers import Fixed, Groups, HalfPower, Lp, Tikhonov, WeightedL1, WeightedLp
 from mklref.testing import FAULTS, Answer, assert_optimal, judge, select
 from mklref.testing.case import CATALOGUE
 from validation.confusion import NARROW, killed, packed, right, stored, summary, unpacked
@@ -167,6 +167,28 @@ def test_a_loss_for_other_targets_is_named_where_these_are_labels(loss, other):
     (finding,) = judge(problem.replace(loss=loss), Answer(*answer)).findings
     assert finding.fault == "another loss"
     assert re.match(rf"it is optimal for the loss {other}\.", finding.text), finding.text
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "said"),
+    [
+        (Groups([(0, 1), (2, 3)], p=0.3, q=0.7), Groups([(0, 1), (2, 3)], p=0.7, q=0.3), "p and q exchanged of Groups"),
+        (WeightedL1([1.0, 2.0, 4.0, 3.0]), WeightedL1([1.0, 1 / 2, 1 / 4, 1 / 3]), "1/omega in place of the omega of"),
+        (WeightedLp(2, [1.0, 2.0, 4.0, 3.0]), WeightedLp(2, [1.0, 1 / 2, 1 / 4, 1 / 3]), "1/scale in place of the"),
+    ],
+)
+def test_parameters_in_the_place_of_others_are_named(own, other, said):
+    problem, _ = solved("squared")
+    (finding,) = judge(problem.replace(regularizer=own), Answer(*point(problem.replace(regularizer=other)))).findings
+    assert finding.fault == "another regularizer"
+    assert f"it is optimal for {said}" in finding.text
+
+
+def test_dual_variables_of_regression_without_their_signs_are_named():
+    problem, (beta, theta, b) = solved("epsilon_insensitive")
+    (finding,) = judge(problem, Answer(np.abs(beta), theta, b)).findings
+    assert finding.fault == "unsigned dual_coef"
+    assert "optimal with the signs of y - f" in finding.text
 
 
 def test_the_exponent_that_was_meant_is_a_fraction():
