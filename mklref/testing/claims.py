@@ -28,6 +28,13 @@ def claim(name: str, value: Any) -> float | None:
     raise InvalidType(f"{name} is {shown(value)}; give a number.")
 
 
+def claimed_convergence(value: Any) -> bool:
+    """Whether the solver says that it converged: a truth value, or 1 and 0 for one."""
+    if value is None or (np.ndim(value) == 0 and not isinstance(value, str | bytes) and value in (0, 1)):
+        return bool(value)
+    raise InvalidType(f"converged is {shown(value)}; give True or False.")
+
+
 def false_claims(
     problem: Problem,
     objective: float | None,

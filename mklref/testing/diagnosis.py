@@ -21,7 +21,7 @@ from mklref.problem import Problem, dual_norms, require_problem
 from mklref.regularizers import Fixed
 from mklref.solution import Solution
 from mklref.testing.answer import Answer, as_answer
-from mklref.testing.claims import PLAUSIBLE, claim, false_claims
+from mklref.testing.claims import PLAUSIBLE, claim, claimed_convergence, false_claims
 from mklref.testing.faults import Finding, Point, Reading, Suspect, some
 from mklref.testing.implied import fitting_weights
 from mklref.testing.suspects import EXACT, FITTED, HALVES, INNER, LAST, OF_ALL
@@ -91,6 +91,7 @@ def judge(problem: Problem, answer: Answer | Solution | tuple[Any, Any, Any], *,
     try:
         certificate = certify(problem, answer.dual_coef, weights=answer.weights, intercept=answer.intercept)
         objective, lower = claim("objective", answer.objective), claim("lower", answer.lower)
+        converged = claimed_convergence(answer.converged)
     except MKLError as error:
         return Verdict(None, (Finding("malformed answer", str(error)),), np.inf)
     weights = None if answer.weights is None else np.maximum(_array(answer.weights), 0.0)  # as in the certificate
@@ -108,7 +109,7 @@ def judge(problem: Problem, answer: Answer | Solution | tuple[Any, Any, Any], *,
         findings += _negative_weights(problem, answer, point, gap, tol) or explained(
             problem, point, certificate, gap, tol
         )
-        if answer.converged:
+        if converged:
             findings.append(Finding("claimed convergence", f"the relative gap is {gap:.1e}, allowed {tol:.1e}."))
     elif violated := _violations(problem, answer, certificate, tol):
         findings.append(Finding("infeasible", "; ".join(violated) + "."))

@@ -274,6 +274,21 @@ def test_capabilities_that_nobody_has_are_errors(arguments, said):
         Supports(**arguments)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"p": ("a", "b")}, r"p is 'a' \(str\); give the smallest"),
+        ({"intercept": "yes"}, "intercept is 'yes' .* give True, False or both"),
+        ({"intercept": [None]}, "intercept is None"),
+        ({"sample_weight": "no"}, "sample_weight is 'no'"),
+        ({"max_kernels": "3"}, "max_kernels is '3'"),
+    ],
+)
+def test_capabilities_of_the_wrong_type_are_errors(arguments, said):
+    with pytest.raises(InvalidType, match=said):
+        Supports(**arguments)
+
+
 def test_single_capabilities_need_no_collection():
     supports = Supports(losses="hinge", regularizers="Lp", intercept=True)
     assert check_solver(solve, supports=supports, include=FEW).count(Outcome.PASSED) == 2
