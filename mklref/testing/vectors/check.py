@@ -93,10 +93,12 @@ def _row(file: Path, solution: Path | None, published: dict[str, Any], tol: floa
     return replace(row, outcome=outcome, reason="", findings=findings, relative_gap=gap)
 
 
-def judge_file(file: Path, stated: tuple[Problem, float, float], answer: Answer, tol: float) -> Verdict:
+def judge_file(
+    file: Path, stated: tuple[Problem, float, float], answer: Answer, tol: float, suspects: bool = True
+) -> Verdict:
     """The verdict on an answer, with a finding where what is certified excludes the bounds that the file states."""
     problem, lower, upper = stated
-    verdict = judge(problem, answer, tol=tol)
+    verdict = judge(problem, answer, tol=tol, suspects=suspects)
     if (found := verdict.certificate) is None:
         return verdict
     allowed = tol * found.size
