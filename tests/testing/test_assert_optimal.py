@@ -270,7 +270,7 @@ def test_zeros_of_several_machines_are_named():
 
 def test_any_real_number_is_an_intercept():
     problem, (beta, theta, b) = solved()
-    for intercept in (Fraction(b), np.float64(b)):
+    for intercept in (Fraction(b), np.float64(b), np.array(b), np.array([b])):  # the last one as scikit-learn has it
         assert_optimal(problem, beta, weights=theta, intercept=intercept)
         with pytest.raises(AssertionError, match="wrong intercept"):
             assert_optimal(problem, beta, weights=theta, intercept=intercept + 1)
