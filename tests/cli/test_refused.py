@@ -145,7 +145,7 @@ def test_claims_about_an_answer_on_samples_and_stated_bounds_are_checked(files, 
         given, stated = dict(answer), dict(x)
     np.savez(files / "x.npz", **stated, lower=-2.0, upper=-1.0)
     said = run(certified(files, *options), 1).out
-    assert "contradicted bounds: x.npz states an optimum in [-2.0, -1.0]" in said
+    assert "contradicted bounds: stated of x.npz is an optimum in [-2.0, -1.0]" in said
     assert "REJECTED: relative gap" in said
     np.savez(files / "x.npz", **stated)
     np.savez(files / "answer.npz", **given, objective=1.0)

@@ -200,7 +200,12 @@ def test_files_without_weights(vectors, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("edited", "fault"),
-    [("kernels", "altered problem"), ("C", "contradicted bounds"), ("lower", "contradicted bounds")],
+    [
+        ("kernels", "altered problem"),
+        ("C", "contradicted bounds"),
+        ("lower", "contradicted bounds"),
+        ("C without bounds", "contradicted bounds"),
+    ],
 )
 def test_an_edited_problem_is_not_the_published_one_whatever_its_solution(edited, fault, vectors, tmp_path):
     folder, _ = vectors
@@ -211,7 +216,12 @@ def test_an_edited_problem_is_not_the_published_one_whatever_its_solution(edited
     record = read_record(file)
     upper = float(record["upper"])
     changes = {"kernels": 1.5 * record["kernels"], "C": 2.0 * record["C"], "lower": 2.0 * upper}
-    write_record(file, {**record, "upper": 3.0 * upper if edited == "lower" else upper, edited: changes[edited]})
+    if edited == "C without bounds":  # then those of the index remain
+        edited = "C"
+        del record["lower"], record["upper"]
+    elif edited == "lower":
+        record["upper"] = 3.0 * upper
+    write_record(file, {**record, edited: changes[edited]})
     found = solve(read_problem(file))
     write_record(solutions / "hinge-l1.json", {"dual_coef": found.dual_coef, "weights": found.weights})
     report = check_directory(problems, solutions)
@@ -291,7 +301,7 @@ def test_certify_exits_with_its_verdict(vectors, tmp_path, capsys):
 
     write_record(tmp_path / "edited.npz", {**read_record(folder / "hinge-l1.npz"), "upper": 0.5 * certificate.lower})
     assert main(["certify", str(tmp_path / "edited.npz"), str(tmp_path / "good.mat")]) == 1
-    assert "contradicted bounds: edited.npz states an optimum in [" in capsys.readouterr().out
+    assert "contradicted bounds: stated of edited.npz is an optimum in [" in capsys.readouterr().out
 
     for arguments, said in (
         ([*command, str(tmp_path / "short.npz")], "dual_coef has shape (3,); expected (24,)"),

@@ -1,7 +1,7 @@
 """A directory of solutions against a directory of problems: `check_solver` for those who cannot call Python.
 
 A problem that is not the one which was published answers nothing: where the index has its hash, kernels and targets are
-compared with it, and bounds that a file states with the certified interval of the answer.
+compared with it, and bounds that it or the index states with the certified interval of the answer.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def check_directory(
     """Certify the solution of every problem; a problem without one is excluded.
 
     A problem fails, whatever its solution, if its kernels and targets are not those of which the index has the SHA-256,
-    or if the bounds that its file states exclude what is certified here.
+    or if the bounds that its file or the index states exclude what is certified here.
 
     Parameters
     ----------
@@ -70,8 +70,8 @@ def _row(file: Path, solution: Path | None, published: dict[str, Any], tol: floa
     row = Row(case, Outcome.EXCLUDED, NO_SOLUTION, (), np.nan, 0.0)
     if solution is None:
         return row
-    stated = read_as(file, stated_problem)
-    problem = stated[0]
+    problem, lower, upper = read_as(file, stated_problem)
+    lower, upper = max(lower, published.get("lower", -np.inf)), min(upper, published.get("upper", np.inf))
     if published.get("sha256", own := fingerprint(problem)) != own:
         text = f"{file.name} has kernels and targets of the SHA-256 {own}, published is {published['sha256']}."
         return replace(row, outcome=Outcome.FAILED, reason="", findings=(Finding("altered problem", text),))
@@ -80,7 +80,7 @@ def _row(file: Path, solution: Path | None, published: dict[str, Any], tol: floa
     except MKLError as error:
         finding = Finding("malformed answer", str(error))
         return replace(row, outcome=Outcome.FAILED, reason="", findings=(finding,))
-    verdict = judge_file(file, stated, answer, tol)
+    verdict = judge_file(file, (problem, lower, upper), answer, tol)
     findings, gap = verdict.findings, abs(verdict.relative_gap)
     if rigorous and not findings:
         try:
@@ -105,7 +105,7 @@ def judge_file(
     if lower - allowed <= found.upper and found.lower <= upper + allowed:
         return verdict
     text = (
-        f"{file.name} states an optimum in [{lower!r}, {upper!r}]; that of its problem lies in "
+        f"stated of {file.name} is an optimum in [{lower!r}, {upper!r}]; that of its problem lies in "
         f"[{found.lower!r}, {found.upper!r}]."
     )
     return replace(verdict, findings=(*verdict.findings, Finding("contradicted bounds", text)))
@@ -128,8 +128,12 @@ def _published(index: Path) -> dict[str, dict[str, Any]]:
         )
     try:
         facts = parse_json(read_bytes(index, _MAX_INDEX), index)
-        return {str(row["name"]): {"statement": row["statement"], **row} for row in facts["problems"]}
-    except (KeyError, TypeError, UnsafeFile) as damaged:
+        rows = {str(row["name"]): {"statement": row["statement"], **row} for row in facts["problems"]}
+        return {
+            name: {**row, "lower": float(row.get("lower", -np.inf)), "upper": float(row.get("upper", np.inf))}
+            for name, row in rows.items()
+        }
+    except (KeyError, TypeError, ValueError, UnsafeFile) as damaged:
         raise UnsafeFile(f"{index} is no index of problems: {damaged!r}.") from damaged
 
 
