@@ -62,7 +62,7 @@ FAULTS: dict[str, str] = {
     "hidden negative gap": "The reported lower bound exceeds the reported objective: an absolute value hid it.",
     "error": "The solver raised an exception.",
     "altered problem": "The file of the problem is not the one that was published: damaged, or edited.",
-    "contradicted bounds": "The bounds in the file of the problem are those of another C, loss or norm.",
+    "contradicted bounds": "The bounds stated in the file or in the index are those of another C, loss or norm.",
     "input changed": "The solver wrote to the arrays of the problem.",
     "invariant violated": "Answers to related problems contradict each other, although each one is certified: "
     "the certificate is at fault.",
