@@ -65,6 +65,11 @@ def checked_positive(label: str, value: Any, remedy: str = "give a positive fini
     return checked_number(label, value, "(0, inf)", lambda x: 0.0 < x < np.inf, remedy)
 
 
+def checked_tolerance(label: str, value: Any, meaning: str = "a relative duality gap, for instance 1e-6.") -> float:
+    """`value` as a float if it lies in (0, 1), else `InvalidParameter`: with a gap of 1 anything is optimal."""
+    return checked_number(label, value, "(0, 1)", lambda x: 0.0 < x < 1.0, meaning)
+
+
 def checked_count(label: str, value: Any, least: int, remedy: str) -> int:
     """`value` as an int; `InvalidType` if it is none, `InvalidParameter` below `least` or from 2^63 on."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
@@ -231,13 +236,18 @@ def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKer
     return converted
 
 
-def require_finite(array: FloatArray, label: str, error: type[InvalidInput] = InvalidKernel) -> None:
+def require_finite(
+    array: FloatArray,
+    label: str,
+    error: type[InvalidInput] = InvalidKernel,
+    remedy: str = " Impute or drop the sample.",
+) -> None:
     """Raise an error that names the first entry that is NaN or infinite."""
     finite = np.isfinite(array)
     if not finite.all():
         index = tuple(int(i) for i in np.argwhere(~finite)[0])
         place = f"{label}[{', '.join(map(str, index))}]" if index else label  # of a number by itself there is none
-        raise error(f"{place} is {array[index]}; every entry must be finite. Impute or drop the sample.")
+        raise error(f"{place} is {array[index]}; every entry must be finite.{remedy}")
 
 
 def checked_vector(data: Any, label: str, length: int) -> Array:
@@ -252,7 +262,7 @@ def checked_array(
     array = as_float_array(data, label, error)
     if array.shape != shape:
         raise error(f"{label} has shape {array.shape}; expected {shape}{remedy}.")
-    require_finite(array, label, error)
+    require_finite(array, label, error, remedy="")  # of what a solver returned there is no sample to drop
     return array.astype(np.float64, copy=False)
 
 

@@ -359,12 +359,16 @@ def test_what_rounded_kernels_may_change_is_little_and_is_in_units_of_their_prec
 
 def test_rows_for_which_there_is_no_memory_or_time_say_so(problem, monkeypatch):
     monkeypatch.setattr("mklref._crosscheck._PATIENT", 5)
-    monkeypatch.setattr("mklref._conic.scaling.free_memory", lambda: 1e5)
+    asked = []  # before the decompositions there is enough, after them not for a solver
+    monkeypatch.setattr(
+        "mklref._conic.scaling.free_memory", lambda: asked.append(None) or (1e9 if len(asked) == 1 else 1e5)
+    )
     with pytest.warns(SlowWarning, match=rf"n = {problem.n_samples} samples may take minutes .* give max_time"):
         found = crosscheck(problem, solvers=["CLARABEL"])
     native_row, *others = found.rows
     assert native_row.solution.status is Status.OPTIMAL
-    assert others
+    assert len(others) > 1
+    assert len(asked) == 2  # and no row decomposes them again
     assert all("conic solvers take about" in row.note and row.solution is None for row in others)
     assert not found.passed
     with pytest.raises(SolverFailure, match="GB are free: give fewer samples"):

@@ -28,7 +28,7 @@ from mklref._conic import FORMULATIONS, SOLVERS
 from mklref._crosscheck.result import CrossCheck
 from mklref._crosscheck.row import NATIVE, Row
 from mklref._crosscheck.rows import Job, rounding, rows
-from mklref._validate import check_time, checked_count, checked_number, checked_words
+from mklref._validate import check_time, checked_count, checked_tolerance, checked_words
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable, SlowWarning, warn
 from mklref.problem import Problem, require_problem
 
@@ -130,7 +130,7 @@ def chosen_job(
     if not getattr(problem, "signed", False):
         require_problem(problem)
     for name, value in (("tol", tol), ("reference_tol", reference_tol), ("value_tol", value_tol)):
-        checked_number(name, value, "(0, 1)", lambda x: 0.0 < x < 1.0, "it is relative to the optimal value.")
+        checked_tolerance(name, value, "it is relative to the optimal value.")
     return Job(problem, chosen_formulations(problem, formulations), _chosen_solvers(solvers), tol, reference_tol)
 
 

@@ -21,7 +21,7 @@ from mklref import native, reference
 from mklref._conic.scaling import Factors, factorize
 from mklref._crosscheck.row import NATIVE, Row
 from mklref.certificate.allowance import entries_error
-from mklref.exceptions import FalseClaim, MKLError, MKLWarning
+from mklref.exceptions import FalseClaim, MKLError, MKLWarning, SolverFailure
 
 
 class Job(NamedTuple):
@@ -57,7 +57,7 @@ def rows(jobs: Sequence[Job], processes: int = 1, max_time: float | None = None)
     """
     if processes == 1 and max_time is None:
         for job in jobs:
-            known: dict[int, Factors] = {}
+            known: dict[int, Factors | SolverFailure] = {}
             for formulation, solver in job.labels:
                 yield _row(job, formulation, solver, known)
         return
@@ -106,15 +106,20 @@ def rounding(problem: Any, solution: Any) -> float:
     return sum(entries_error(m.problem, row, weights) for m, row in zip(problem.machines, rows, strict=True))
 
 
-def _factors(problem: Any, known: dict[int, Factors]) -> Factors:
-    """Those of the kernels, made when they are first asked for."""
+def _factors(problem: Any, known: dict[int, Factors | SolverFailure]) -> Factors:
+    """Those of the kernels, made when they are first asked for; where there is no memory for them, not twice."""
     key = id(problem.kernels)
     if key not in known:
-        known[key] = factorize(problem.kernels)
-    return known[key]
+        try:
+            known[key] = factorize(problem.kernels)
+        except SolverFailure as failure:
+            known[key] = failure
+    if isinstance(found := known[key], SolverFailure):
+        raise SolverFailure(str(found))
+    return found
 
 
-_shared: tuple[Sequence[Job], dict[int, Factors]] = ((), {})
+_shared: tuple[Sequence[Job], dict[int, Factors | SolverFailure]] = ((), {})
 """In a worker: the jobs, and the factors of the kernel stacks that it has met."""
 
 

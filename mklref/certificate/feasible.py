@@ -66,7 +66,8 @@ def checked_intercepts(problem: Problem, intercept: Any) -> list[float]:
     """One finite float for each machine, 0 where the problem has no intercept; else an error."""
     if not problem.several:
         remedy = "leave it out for the best one."
-        values = [checked_number("intercept", intercept, "(-inf, inf)", np.isfinite, remedy)]
+        number = intercept.item() if type(intercept) is np.ndarray and intercept.size == 1 else intercept
+        values = [checked_number("intercept", number, "(-inf, inf)", np.isfinite, remedy)]
     else:
         values = checked_vector(intercept, "intercepts", len(problem.machines)).tolist()
     for value in values:

@@ -7,23 +7,23 @@ from pathlib import Path
 from typing import Any
 
 from mklref._files import write_text
-from mklref.certificate import Bounds, certify
+from mklref._validate import checked_tolerance
+from mklref.certificate import Bounds
 from mklref.cli import render
 from mklref.cli.files import deliver
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels import parse
+from mklref.problem import Problem
 from mklref.report import require_extra
-from mklref.testing.diagnosis import judge, proven
-from mklref.testing.optimal import require_tolerance
-from mklref.testing.vectors import read_answer, read_problem
-from mklref.testing.vectors.check import check_directory
-from mklref.testing.vectors.formats import read_record
-from mklref.testing.vectors.schema import problem_from_record
+from mklref.testing.diagnosis import proven
+from mklref.testing.vectors import read_answer
+from mklref.testing.vectors.check import check_directory, judge_file, stated_problem
+from mklref.testing.vectors.formats import read_as, read_record
 
 
 def run(arguments: Any) -> bool:
     """Print the verdict, save it if asked for, and say whether the answer is certified."""
-    require_tolerance("--tol", arguments.tol)
+    checked_tolerance("--tol", arguments.tol)
     out = render.console()
     if arguments.data is not None:
         return _on_samples(arguments, out)
@@ -47,14 +47,19 @@ def run(arguments: Any) -> bool:
         return report.passed
     if arguments.report:
         raise InvalidInput("--report is for directories of problems and solutions; --save writes one certificate.")
-    problem, answer = read_problem(arguments.problem), read_answer(arguments.solution)
+    return _judged(arguments, out, Path(arguments.problem), read_as(arguments.problem, stated_problem))
+
+
+def _judged(arguments: Any, out: Any, file: Path, stated: tuple[Problem, float, float], suspects: bool = True) -> bool:
+    """The verdict on one answer to the problem that a file states, with the bounds that it states."""
+    problem, answer = stated[0], read_answer(arguments.solution)
     render.say(out, problem)
-    verdict = judge(problem, answer, tol=arguments.tol)
+    verdict = judge_file(file, stated, answer, arguments.tol, suspects)
     if verdict.certificate is None:
         raise InvalidInput(f"{arguments.solution}: {verdict.findings[0].text}")
     certificate: Bounds = verdict.certificate
     passed, gap = verdict.passed, verdict.relative_gap
-    render.say(out, verdict.explain() if not passed else str(certificate))
+    render.say(out, verdict.explain())
     if arguments.rigorous:
         certificate = proven(problem, answer, verdict, arguments.tol)
         gap = certificate.relative_gap
@@ -62,7 +67,10 @@ def run(arguments: Any) -> bool:
     deliver(arguments, save=lambda path: _write(path, certificate.to_dict()))
     if arguments.rigorous:
         render.say(out, certificate.explain())
-    return _say(out, passed, gap, arguments.tol)
+    word = "CERTIFIED" if passed else "REJECTED" if gap <= arguments.tol else "NOT OPTIMAL"
+    colour = "green" if passed else "red"
+    out.print(f"[{colour}]{word}[/]: relative gap {gap:.1e}, allowed {arguments.tol:.1e}")
+    return passed
 
 
 def _on_samples(arguments: Any, out: Any) -> bool:
@@ -81,23 +89,9 @@ def _on_samples(arguments: Any, out: Any) -> bool:
         record.setdefault("regularizer", "Lp")
     method = None if arguments.normalize in (None, "none") else arguments.normalize
     kernels = parse(arguments.kernels).fit(record.pop("X"), normalize=method, storage="lazy", cache=0)
-    problem, answer = problem_from_record({**record, "kernels": kernels}), read_answer(arguments.solution)
-    render.say(out, problem)
+    stated = stated_problem({**record, "kernels": kernels})
     kernels.progress = True
-    certificate: Bounds = certify(
-        problem, answer.dual_coef, weights=answer.weights, intercept=answer.intercept, rigorous=arguments.rigorous
-    )
-    deliver(arguments, save=lambda path: _write(path, certificate.to_dict()))
-    render.say(out, certificate.explain())
-    return _say(out, certificate.is_optimal(arguments.tol), certificate.relative_gap, arguments.tol)
-
-
-def _say(out: Any, passed: bool, gap: float, tol: float) -> bool:
-    """The verdict in a line."""
-    word = "CERTIFIED" if passed else "REJECTED" if gap <= tol else "NOT OPTIMAL"
-    colour = "green" if passed else "red"
-    out.print(f"[{colour}]{word}[/]: relative gap {gap:.1e}, allowed {tol:.1e}")
-    return passed
+    return _judged(arguments, out, Path(arguments.data), stated, suspects=False)
 
 
 def _write(path: str, content: dict[str, Any]) -> None:

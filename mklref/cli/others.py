@@ -59,7 +59,11 @@ def run_vectors(arguments: Any) -> bool:
             progress.update(bar, completed=done, total=total, description=name)
 
         options = {name: getattr(arguments, name) for name in ("include", "exclude", "formats", "suite")}
-        index = export_vectors(arguments.directory, **options, progress=advance)
+        try:
+            index = export_vectors(arguments.directory, **options, progress=advance)
+        except KeyboardInterrupt:
+            told = f"interrupted; {Path(arguments.directory) / 'index.json'} lists what was written"
+            raise KeyboardInterrupt(told) from None
     count = len(index["problems"])
     proven = sum(entry["bounds"] == "rigorous" for entry in index["problems"])
     formats = ", ".join(arguments.formats)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mklref import regularizers
-from mklref._validate import checked_words
+from mklref._validate import checked_count, checked_flag, checked_members, checked_real, checked_words
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.losses import LOSSES
 from mklref.problem import Problem
@@ -98,7 +98,8 @@ class Supports:
     Raises
     ------
     InvalidType, InvalidParameter
-        An unknown name, which would exclude everything in silence; bounds of p that are no interval.
+        An unknown name, which would exclude everything in silence; bounds of p that are no interval; what is no truth
+        value or no number of kernels.
     """
 
     losses: Collection[str] | None = None
@@ -111,8 +112,16 @@ class Supports:
     def __post_init__(self) -> None:
         object.__setattr__(self, "losses", _known("losses", self.losses, LOSSES))
         object.__setattr__(self, "regularizers", _known("regularizers", self.regularizers, REGULARIZERS))
-        if not isinstance(self.p, tuple | list) or len(self.p) != 2 or not self.p[0] <= self.p[1]:
-            raise InvalidParameter(f"p = {self.p!r}; give the smallest and the largest exponent, such as (1, 2).")
+        remedy = "give the smallest and the largest exponent, such as (1, 2)."
+        ends = [checked_real("p", end, remedy) for end in self.p] if isinstance(self.p, tuple | list) else []
+        if len(ends) != 2 or not ends[0] <= ends[1]:
+            raise InvalidParameter(f"p = {self.p!r}; {remedy}")
+        intercepts = [self.intercept] if isinstance(self.intercept, bool) else self.intercept
+        for own in checked_members("intercept", intercepts, "give True, False or both."):
+            checked_flag("intercept", own)
+        checked_flag("sample_weight", self.sample_weight)
+        if self.max_kernels is not None:
+            checked_count("max_kernels", self.max_kernels, 1, "the largest number of kernels.")
 
     def __call__(self, problem: Problem) -> str:
         """Why this problem is out of scope; empty if it is not."""

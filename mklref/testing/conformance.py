@@ -15,13 +15,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from mklref._validate import checked_tolerance
 from mklref.exceptions import InvalidType, NotApplicable
 from mklref.problem import Problem
 from mklref.testing.answer import Declaration, as_answer, as_declaration
 from mklref.testing.case import Case, Interval, Version, select
 from mklref.testing.diagnosis import Verdict, judge
 from mklref.testing.faults import Finding
-from mklref.testing.optimal import require_tolerance
 from mklref.testing.result import Outcome, Report, Row
 
 Solver = Callable[[Problem], Any]
@@ -50,7 +50,7 @@ def check_solver(
     include, exclude : str or iterable of str, optional
         Flags (`mklref.testing.FLAGS`) or names of cases, with * as in file names.
     tol : float
-        Largest relative gap (upper - lower) / |upper|, positive; the same in every unit.
+        Largest relative gap (upper - lower) / |upper|, in (0, 1); the same in every unit.
     supports : Supports or callable, optional
         What the solver is meant for; everything else is excluded. A function of a `Problem` returns a reason
         (empty if it is in scope) or a truth value. By default `solver.supports` if there is one, else everything.
@@ -69,7 +69,7 @@ def check_solver(
     """
     if not callable(solver):
         raise InvalidType(f"solver is {solver!r}; give a function of a mklref.Problem.")
-    require_tolerance("tol", tol)
+    tol = checked_tolerance("tol", tol)
     declaration = as_declaration(supports, solver)
     cases = select(upto, include, exclude)
     rows = []

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_positive
+from mklref._validate import as_float_array, checked_tolerance
 from mklref.certificate import Certificate, RigorousCertificate, certify, repair
 from mklref.certificate.bounds import dual_objective, relative, unit_of
 from mklref.certificate.feasible import repaired_weights
@@ -21,7 +21,7 @@ from mklref.problem import Problem, dual_norms, require_problem
 from mklref.regularizers import Fixed
 from mklref.solution import Solution
 from mklref.testing.answer import Answer, as_answer
-from mklref.testing.claims import PLAUSIBLE, claim, false_claims
+from mklref.testing.claims import PLAUSIBLE, claim, claimed_convergence, false_claims
 from mklref.testing.faults import Finding, Point, Reading, Suspect, some
 from mklref.testing.implied import fitting_weights
 from mklref.testing.suspects import EXACT, FITTED, HALVES, INNER, LAST, OF_ALL
@@ -65,7 +65,9 @@ class Verdict:
 
 
 @np.errstate(all="ignore")  # an absurd answer is as much worth a verdict as any other
-def judge(problem: Problem, answer: Answer | Solution | tuple[Any, Any, Any], *, tol: float = 1e-6) -> Verdict:
+def judge(
+    problem: Problem, answer: Answer | Solution | tuple[Any, Any, Any], *, tol: float = 1e-6, suspects: bool = True
+) -> Verdict:
     """Certify an answer, and name what is wrong with it.
 
     Parameters
@@ -74,7 +76,9 @@ def judge(problem: Problem, answer: Answer | Solution | tuple[Any, Any, Any], *,
     answer : Answer or Solution or tuple
         A tuple is dual_coef, weights, intercept.
     tol : float
-        Largest relative gap, which is the same in every unit (`mklref.certificate.bounds`).
+        Largest relative gap, in (0, 1), which is the same in every unit (`mklref.certificate.bounds`).
+    suspects : bool
+        Whether to look for weights that are missing, and for the cause of an open gap, which takes kernels in memory.
 
     Returns
     -------
@@ -83,20 +87,21 @@ def judge(problem: Problem, answer: Answer | Solution | tuple[Any, Any, Any], *,
     Raises
     ------
     InvalidType, InvalidParameter
-        problem is no `Problem`, answer no such thing, tol no positive number.
+        problem is no `Problem`, answer no such thing, tol no number in (0, 1).
     """
     require_problem(problem)
-    checked_positive("tol", tol)
+    tol = checked_tolerance("tol", tol)
     answer = as_answer(answer)
     try:
         certificate = certify(problem, answer.dual_coef, weights=answer.weights, intercept=answer.intercept)
         objective, lower = claim("objective", answer.objective), claim("lower", answer.lower)
+        converged = claimed_convergence(answer.converged)
     except MKLError as error:
         return Verdict(None, (Finding("malformed answer", str(error)),), np.inf)
     weights = None if answer.weights is None else np.maximum(_array(answer.weights), 0.0)  # as in the certificate
     b = None if answer.intercept is None else problem.intercepts(np.atleast_1d(certificate.intercept).tolist())
     point = Point(_array(answer.dual_coef), weights, b)
-    if weights is None and np.isfinite(certificate.lower):
+    if suspects and weights is None and np.isfinite(certificate.lower):
         for theta in fitting_weights(problem, point.dual_coef, point.intercept):
             if certificate.relative_gap <= tol:
                 break
@@ -105,8 +110,10 @@ def judge(problem: Problem, answer: Answer | Solution | tuple[Any, Any, Any], *,
     findings: list[Finding] = []
     if not -tol <= gap <= tol:
         explained = _why_not_each_machine if problem.several else _why_not_optimal
-        findings += explained(problem, point, certificate, gap, tol)
-        if answer.converged:
+        findings += _negative_weights(problem, answer, point, gap, tol)
+        if not findings:
+            findings += explained(problem, point, certificate, gap, tol) if suspects else [_by_size(gap, tol)]
+        if converged:
             findings.append(Finding("claimed convergence", f"the relative gap is {gap:.1e}, allowed {tol:.1e}."))
     elif violated := _violations(problem, answer, certificate, tol):
         findings.append(Finding("infeasible", "; ".join(violated) + "."))
@@ -130,6 +137,17 @@ def _better(
     if min(found.upper, found.better_upper) < min(certificate.upper, certificate.better_upper):
         return found, others
     return certificate, weights
+
+
+def _negative_weights(problem: Problem, answer: Any, point: Point, gap: float, tol: float) -> list[Finding]:
+    """Weights that are negative by more than rounding, which a certificate takes for 0; none if there are none."""
+    theta = np.zeros(1) if answer.weights is None else _array(answer.weights)
+    m, size = int(theta.argmin()), np.abs(theta)
+    if theta[m] >= -np.sqrt(tol) * size.max():
+        return []
+    fits = _left(Reading("", "", problem, point._replace(weights=size))) <= tol
+    text = f"weights[{m}] = {theta[m]:.3g} is negative{', and |weights| are optimal' * fits}."
+    return [Finding("negative weights", f"{text} The relative gap is {gap:.1e}, allowed {tol:.1e}.")]
 
 
 def _violations(problem: Problem, answer: Answer, certificate: Certificate, tol: float) -> list[str]:
@@ -193,7 +211,7 @@ def _why_not_optimal(
 ) -> Iterator[Finding]:
     """One main finding."""
     if gap < -tol:
-        yield Finding("negative gap", f"lower exceeds upper by {-certificate.gap:.3g}.")
+        yield _by_size(gap, tol)
         return
     bounds = f"The relative gap is {gap:.1e}, allowed {tol:.1e}."
     fitted = [(suspects, PLAUSIBLE_IF_FITTED) for suspects in (FITTED, HALVES, LAST)]
@@ -214,13 +232,21 @@ def _why_not_optimal(
     elif fitting:
         (_, first), *others = fitting
         faults = [reading.fault for _, reading in fitting]
-        if first.fault == "machine not solved" and gap <= CLOSE:
+        rounded = gap <= CLOSE and _single(point)
+        if rounded or (first.fault == "machine not solved" and gap <= CLOSE):
             faults.insert(0, "inaccurate")
-        yield Finding(faults[0], f"{first.text} {_also(others)}{bounds}", tuple(faults[1:]))
+        text = "its numbers are of single precision: " * rounded + first.text
+        yield Finding(faults[0], f"{text} {_also(others)}{bounds}", tuple(faults[1:]))
     elif gap > CLOSE and (text := _other_weights(problem, point, gap, tol)):
         yield Finding("weights of another iterate", f"{text} {bounds}")
     else:
-        yield Finding("inaccurate" if gap <= CLOSE else "not converged", f"{bounds[0].lower()}{bounds[1:]}")
+        yield _by_size(gap, tol)
+
+
+def _by_size(gap: float, tol: float) -> Finding:
+    """What a gap says that nothing explains."""
+    fault = "negative gap" if gap < -tol else "inaccurate" if gap <= CLOSE else "not converged"
+    return Finding(fault, f"the relative gap is {gap:.1e}, allowed {tol:.1e}.")
 
 
 def _why_not_each_machine(
@@ -279,6 +305,13 @@ def _zeros(point: Point) -> list[str]:
     """The arrays of a point that hold nothing but 0."""
     arrays = {"dual_coef": point.dual_coef, "weights": point.weights}
     return [name for name, given in arrays.items() if given is not None and not given.any()]
+
+
+def _single(point: Point) -> bool:
+    """Whether dual_coef and weights were rounded to float32, by three numbers at least that are not round anyway."""
+    given = np.concatenate([np.ravel(own) for own in point[:2] if own is not None])
+    fine = np.unique(np.abs(given[given != given.astype(np.float16)]))
+    return len(fine) > 2 and bool(np.all(given == given.astype(np.float32)))
 
 
 def _also(others: list[tuple[float, Reading]]) -> str:

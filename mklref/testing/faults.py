@@ -14,9 +14,10 @@ from mklref.problem import Problem
 FAULTS: dict[str, str] = {
     "malformed answer": "Wrong shapes, entries that are not finite, or no point at all.",
     "zero answer": "All weights or all dual variables are 0: often a failure of an inner solver that was swallowed.",
+    "negative weights": "A combination of kernels has none: a wrong sign, or a step that left the feasible set.",
     "other sign of the intercept": "-b fits where b does not: libsvm's rho is minus the intercept.",
     "wrong intercept": "Another intercept makes the point optimal: a missing one, or that of another iterate.",
-    "unsigned dual_coef": "alpha_i >= 0 was returned where beta_i = alpha_i y_i is expected.",
+    "unsigned dual_coef": "alpha_i >= 0 was returned where beta_i = alpha_i y_i, or alpha_i - alpha_i*, is expected.",
     "negated dual_coef": "-beta is optimal: labels were flipped, or the classes are counted the other way round.",
     "scaled dual_coef": "A multiple of beta is optimal: dual variables in other units, such as beta/C.",
     "permuted samples": "The samples are in another order than those of the problem, for instance sorted by class.",
@@ -61,7 +62,7 @@ FAULTS: dict[str, str] = {
     "hidden negative gap": "The reported lower bound exceeds the reported objective: an absolute value hid it.",
     "error": "The solver raised an exception.",
     "altered problem": "The file of the problem is not the one that was published: damaged, or edited.",
-    "contradicted bounds": "The bounds in the file of the problem are those of another C, loss or norm.",
+    "contradicted bounds": "The bounds stated in the file or in the index are those of another C, loss or norm.",
     "input changed": "The solver wrote to the arrays of the problem.",
     "invariant violated": "Answers to related problems contradict each other, although each one is certified: "
     "the certificate is at fault.",

@@ -14,9 +14,9 @@ import numpy as np
 
 from mklref import native
 from mklref._crosscheck.row import distance, interval_size
-from mklref._validate import checked_array, checked_positive, checked_real
+from mklref._validate import checked_array, checked_real, checked_tolerance
 from mklref.certificate import Certificate, certify_each
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
+from mklref.exceptions import InvalidInput, InvalidType
 from mklref.problem import Problem, require_problem
 from mklref.testing.answer import Answer, as_answer
 from mklref.testing.diagnosis import judge
@@ -41,7 +41,7 @@ def assert_optimal(
     intercept : float or array (P,), optional
         b; by default the best one.
     rtol : float
-        Largest relative gap (upper - lower) / |upper|, positive: the same in every unit of C, kernels and targets.
+        Largest relative gap (upper - lower) / |upper|, in (0, 1): the same in every unit of C, kernels and targets.
 
     Raises
     ------
@@ -49,18 +49,13 @@ def assert_optimal(
         The relative gap exceeds rtol, a constraint is violated by more than the square root of rtol (relative to
         the largest entry of the vector), or the arrays have the wrong shape or entries that are not finite.
     InvalidType, InvalidParameter
-        problem is no `Problem`; rtol is no positive number.
+        problem is no `Problem`; rtol is no number in (0, 1).
     """
     require_problem(problem)
-    require_tolerance("rtol", rtol)
-    verdict = judge(problem, Answer(dual_coef, weights, intercept), tol=rtol)
+    tol = checked_tolerance("rtol", rtol)
+    verdict = judge(problem, Answer(dual_coef, weights, intercept), tol=tol)
     if not verdict.passed:
         raise AssertionError(f"not optimal: {verdict.explain()}")
-
-
-def require_tolerance(name: str, value: Any) -> None:
-    """Raise `InvalidType` or `InvalidParameter` unless value is a positive finite number."""
-    checked_positive(name, value, "a relative duality gap, for instance 1e-6.")
 
 
 SUSPECTS = {
@@ -91,26 +86,24 @@ def check_value(problem: Problem, value: Any, *, rtol: float = 1e-6) -> None:
     AssertionError
         The value lies outside, or is no finite number; or no interval that is narrow enough could be certified.
     InvalidType, InvalidParameter
-        problem is no problem, value no number; rtol is no positive number.
+        problem is no problem, value no number; rtol is no number in (0, 1).
     """
     require_problem(problem)
     number = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
     stated = checked_real("value", number, "give a number: the optimal value of a model, for instance 12.5.")
-    require_tolerance("rtol", rtol)
-    if rtol >= 1.0:
-        raise InvalidParameter(f"rtol = {rtol!r} must be below 1: anything passes.")
-    certificate = native.solve(problem, tol=0.1 * rtol).certificate
+    tol = checked_tolerance("rtol", rtol)
+    certificate = native.solve(problem, tol=0.1 * tol).certificate
     interval = certificate.lower, certificate.upper
-    if not certificate.is_optimal(0.1 * rtol):
+    if not certificate.is_optimal(0.1 * tol):
         raise AssertionError(
-            f"not checked: {certificate}, allowed {0.1 * rtol:.1e}; give a larger rtol, or normalise the kernels."
+            f"not checked: {certificate}, allowed {0.1 * tol:.1e}; give a larger rtol, or normalise the kernels."
         )
     off = distance(stated, interval, interval_size(interval, certificate.unit))
-    if not off <= rtol:
-        hints = [text for ratio, text in SUSPECTS.items() if distance(stated / ratio, interval, abs(stated)) <= rtol]
+    if not off <= tol:
+        hints = [text for ratio, text in SUSPECTS.items() if distance(stated / ratio, interval, abs(stated)) <= tol]
         where = f"{certificate.lower:.12g} <= P* <= {certificate.upper:.12g}"
         raise AssertionError(
-            " ".join([f"the value {stated:.12g} is off by {off:.1e}, allowed {rtol:.1e}: {where}.", *hints])
+            " ".join([f"the value {stated:.12g} is off by {off:.1e}, allowed {tol:.1e}: {where}.", *hints])
         )
 
 

@@ -88,10 +88,10 @@ class Catalogue(pytest.Collector):
 
     def collect(self) -> list[CaseItem]:
         """One item for each case."""
+        from mklref._validate import checked_tolerance
         from mklref.exceptions import MKLError
         from mklref.testing.answer import as_declaration
         from mklref.testing.case import select
-        from mklref.testing.optimal import require_tolerance
 
         option = self.config.getoption
         if (here := str(self.config.invocation_params.dir)) not in sys.path:  # `python -m pytest` has it already
@@ -100,7 +100,7 @@ class Catalogue(pytest.Collector):
         supports = option("--mklref-supports") and _named("--mklref-supports", option("--mklref-supports"))
         try:
             declaration = as_declaration(supports or None, solver)
-            require_tolerance("--mklref-tol", option("--mklref-tol"))
+            checked_tolerance("--mklref-tol", option("--mklref-tol"))
             cases = select(
                 _version(option("--mklref-upto")),
                 _words(option("--mklref-include")),

@@ -119,9 +119,10 @@ def intercept_constraint(problem: Problem, point: Point) -> Iterator[Reading]:
 
 
 def other_losses(problem: Problem, point: Point) -> Iterator[Reading]:
-    """Losses of the same kind of targets, with C, 2C and C/2 for a missing 1/2."""
-    losses = [kind() for kind in LOSSES.values() if kind.targets == problem.loss.targets]
-    losses += [EpsilonInsensitive(0.0)] if problem.loss.targets == "real" else []
+    """Losses for targets of these values, with C, 2C and C/2 for a missing 1/2."""
+    targets = {problem.loss.targets} | ({"labels", "real"} if set(problem.y) == {-1.0, 1.0} else set())
+    losses = [kind() for kind in LOSSES.values() if kind.targets in targets]
+    losses += [EpsilonInsensitive(0.0)] if "real" in targets else []
     for loss in losses:
         if type(loss) is type(problem.loss):
             continue

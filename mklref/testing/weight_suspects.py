@@ -23,6 +23,7 @@ from mklref.regularizers import (
     Regularizer,
     Tikhonov,
     WeightedL1,
+    WeightedLp,
 )
 from mklref.regularizers.norms import conjugate_exponent, p_norm
 from mklref.testing.faults import Point, Reading, meant, restated, some
@@ -75,7 +76,12 @@ def other_regularizers(problem: Problem, point: Point) -> Iterator[Reading]:
     candidates: list[Regularizer] = [Lp(1), Lp(4 / 3), Lp(2), Lp(4), Lp(np.inf), Power(1), Power(2), HalfPower(1)]
     own = problem.regularizer
     if isinstance(own, Lp | Power | Tikhonov) and np.isfinite(p := own.p):
-        candidates += [Lp(p), Power(p), HalfPower(2.0 * p / (p + 1.0)), *([Lp(p / (p - 1.0))] if p > 1.0 else [])]
+        candidates += [
+            Lp(p),
+            Power(p),
+            HalfPower(2.0 * p / (p + 1.0)),
+            *([Lp(_exact(p / (p - 1.0)))] if p > 1.0 else []),
+        ]
         candidates += _penalties(problem, point, p)
     for candidate in [*candidates, *_fitting(problem, point)]:
         if str(candidate) != str(own):
@@ -88,6 +94,20 @@ def other_regularizers(problem: Problem, point: Point) -> Iterator[Reading]:
             text = f"it is optimal for the groups {shown} of kernels, the problem has others."
             changed = Groups(other, p=own.p, q=own.q)
             yield from restated("another regularizer", text, problem, point, regularizer=changed)
+    for text, turned in _turned(own).items():
+        shown = f"it is optimal for {text} of {own}."
+        yield from restated("another regularizer", shown, problem, point, regularizer=turned)
+
+
+def _turned(own: Regularizer) -> dict[str, Regularizer]:
+    """Parameters in each other's place, or their reciprocals, and in words what became of them."""
+    if isinstance(own, Groups):
+        return {"p and q exchanged": Groups(own.groups, p=own.q, q=own.p)}
+    if isinstance(own, WeightedL1):
+        return {"1/omega in place of the omega": WeightedL1(1.0 / own.omega)}
+    if isinstance(own, WeightedLp):
+        return {"1/scale in place of the scale": WeightedLp(own.p, 1.0 / own.scale)}
+    return {}
 
 
 def other_weights(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -95,27 +115,37 @@ def other_weights(problem: Problem, point: Point) -> Iterator[Reading]:
     if point.weights is None:
         return
     theta = weights_of_the_machine(problem, point.dual_coef)
-    fitting = {"closed form of dual_coef": point._replace(weights=None, intercept=None)}
+    closed = problem.regularizer.weights_from_dual(problem.kernels.norms(point.dual_coef))
+    name = f"closed form of dual_coef{_another_order(closed, point.weights)}"
+    fitting = {name: point._replace(weights=None)}
     if theta is not None:
         scale = boundary(problem.regularizer, theta) if problem.regularizer.weight_form == "min" else 1.0
         fitting["weights that solve its machine"] = point._replace(
             weights=scale * theta if abs(scale - 1.0) < 1e-2 else theta, intercept=None
         )
-        dropped = (point.weights == 0.0) & (theta > 1e-6 * theta.max())
-        kept = (point.weights > 0.0) & (theta > 0.0)
-        ratio = theta[kept] / point.weights[kept]
+    for text, own in (("weights that solve its machine", theta), (name, closed)):
+        if own is None or not own.any():
+            continue
+        dropped = (point.weights == 0.0) & (own > 1e-6 * own.max())
+        kept = (point.weights > 0.0) & (own > 0.0)
+        ratio = own[kept] / point.weights[kept]
         if dropped.any() and kept.any() and np.ptp(ratio) < 0.02 * ratio.max():
-            text = f"dual_coef fits positive weights of the kernels {some(np.flatnonzero(dropped))}, returned as 0."
-            yield Reading("weights cleaned up", text, problem, fitting["weights that solve its machine"])
-            yield from _machine("weights cleaned up", text, problem, point, theta)
+            shown = f"dual_coef fits positive weights of the kernels {some(np.flatnonzero(dropped))}, returned as 0."
+            yield Reading("weights cleaned up", shown, problem, fitting[text])
+            yield from _machine("weights cleaned up", shown, problem, point, own)
     for text, other in fitting.items():
         shown = f"dual_coef is optimal with other weights ({text})."
         yield Reading("weights of another iterate", shown, problem, other)
     if theta is not None and np.abs(theta - point.weights).max() > 1e-3 * max(theta.max(), point.weights.max()):
-        permuted = np.abs(np.sort(theta) - np.sort(point.weights)).max() <= 1e-6 * theta.max()
-        which = "which are those returned in another order" if permuted else "not of those returned"
-        text = f"dual_coef solves the machine of the weights {some(theta)}, {which}."
+        which = _another_order(theta, point.weights) or ", not of those returned"
+        text = f"dual_coef solves the machine of the weights {some(theta)}{which}."
         yield from _machine("weights of another iterate", text, problem, point, theta, adapted=True)
+
+
+def _another_order(theta: Array, returned: Array) -> str:
+    """What is to be said where the returned weights are these in another order."""
+    moved, sorted_alike = np.abs(theta - returned).max(), np.abs(np.sort(theta) - np.sort(returned)).max()
+    return ", which are those returned in another order" if sorted_alike <= 1e-4 * theta.max() < moved else ""
 
 
 def used_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -167,6 +197,9 @@ def inner_machine(problem: Problem, point: Point) -> Iterator[Reading]:
     sorted_alike[np.argsort(found.dual_coef)] = np.sort(point.dual_coef)
     text = "dual_coef is optimal in another order."
     yield Reading("permuted samples", text, problem, point._replace(dual_coef=sorted_alike))
+    signed = np.copysign(point.dual_coef, found.dual_coef)
+    text = "it is optimal with the signs of y - f, as alpha - alpha*."
+    yield Reading("unsigned dual_coef", text, problem, point._replace(dual_coef=signed))
     left = certify(problem, found.dual_coef, weights=point.weights).relative_gap
     text = (
         f"the machine of these weights is not solved by dual_coef; its solution leaves a gap of {max(left, 0.0):.0e}."
@@ -205,6 +238,8 @@ def weights_of_the_machine(problem: Problem, beta: Array) -> Array | None:
     images = problem.kernels.apply(beta)[:, free].T
     size = float(np.abs(images).max())
     if not 0.0 < size < np.inf or not np.all(np.isfinite(t)):
+        return None
+    if problem.intercept and np.ptp(t) <= 1e-9 * np.abs(t).max():  # of one class: weights of 0 and an intercept fit
         return None
     columns = [images / size]
     if problem.intercept:
@@ -299,7 +334,7 @@ def _fitting(problem: Problem, point: Point) -> Iterator[Regularizer]:
         return
     slope = np.polyfit(np.log(g), np.log(theta), 1)[0]  # theta ~ g^{2/(p-1)}, or g^{(2-q)/(q-1)} beyond q = 2
     if slope > 1e-3:
-        yield from (Lp(1.0 + rest) for rest in _round(2.0 / slope))
+        yield from (Lp(_exact(1.0 + rest)) for rest in _round(2.0 / slope))
     elif -1.0 < slope < -1e-3:
         yield from (BlockNorm(q) for q in meant((2.0 + slope) / (1.0 + slope), _FRACTIONS).values())
     design = np.column_stack([theta * g, np.ones(len(g))])  # theta lam g = g - tau
@@ -316,6 +351,11 @@ def _round(value: float) -> set[float]:
     The certificate is of second order in both, and alone would forgive any rounding.
     """
     return {*meant(value, _FRACTIONS, 2, 1e-3).values(), *meant(value, {}, 1, 1e-2).values()}
+
+
+def _exact(p: float) -> float:
+    """The fraction, such as 6 or 7/3, that p is but for rounding, or p."""
+    return next((round(d * p) / d for d in range(1, 13) if abs(round(d * p) / d - p) < 1e-12 * p), p)
 
 
 def _machine(

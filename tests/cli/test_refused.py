@@ -138,6 +138,22 @@ def test_an_answer_on_samples_is_certified(files, capsys, run):
     assert "NOT OPTIMAL" in run(certified(files, "--kernels", SPEC, "--p", "2"), 1).out
 
 
+@pytest.mark.parametrize("rigorous", [[], ["--rigorous"]])
+def test_claims_about_an_answer_on_samples_and_stated_bounds_are_checked(files, run, rigorous):
+    options = ["--kernels", SPEC, "--normalize", "trace", "--p", "2", *rigorous]
+    with np.load(files / "x.npz") as x, np.load(files / "answer.npz") as answer:
+        given, stated = dict(answer), dict(x)
+    np.savez(files / "x.npz", **stated, lower=-2.0, upper=-1.0)
+    said = run(certified(files, *options), 1).out
+    assert "contradicted bounds: stated of x.npz is an optimum in [-2.0, -1.0]" in said
+    assert "REJECTED: relative gap" in said
+    np.savez(files / "x.npz", **stated)
+    np.savez(files / "answer.npz", **given, objective=1.0)
+    assert "claimed objective: 1 is claimed, the point has" in run(certified(files, *options), 1).out
+    np.savez(files / "answer.npz", **{**given, "weights": -given["weights"]})
+    assert "negative weights: weights[" in run(certified(files, *options), 1).out
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [

@@ -99,7 +99,7 @@ def test_violations_are_judged_in_the_unit_of_the_point():
     ("beta", "theta", "said"),
     [
         (np.zeros(7), None, r"dual_coef has shape \(7,\); expected \(24,\), a number for each sample, 0"),
-        (np.full(24, np.nan), None, r"dual_coef\[0\]"),
+        (np.full(24, np.nan), None, r"dual_coef\[0\] is nan; every entry must be finite\. Wrong shapes"),
         (np.zeros(24), np.ones(3), r"weights has shape \(3,\); expected \(4,\)"),
         (None, None, "dual_coef"),
     ],
@@ -112,8 +112,8 @@ def test_malformed_answers_fail_with_shapes(beta, theta, said):
 def test_wrong_arguments_are_errors_and_not_verdicts():
     with pytest.raises(InvalidType, match="problem is ndarray; give a "):
         assert_optimal(np.eye(3), np.zeros(3))
-    for rtol in (0.0, -1.0, np.nan, np.inf):
-        with pytest.raises(InvalidParameter, match=r"rtol = .* must lie in"):
+    for rtol in (0.0, -1.0, np.nan, np.inf, 1.0, 2, 1e300):  # the gap of zeros is 1, with which anything is optimal
+        with pytest.raises(InvalidParameter, match=r"rtol = .* must lie in \(0, 1\)"):
             assert_optimal(problem_of(), np.zeros(24), rtol=rtol)
     for rtol in (True, "small"):
         with pytest.raises(InvalidType, match=r"rtol is .* give a number in"):
@@ -122,6 +122,7 @@ def test_wrong_arguments_are_errors_and_not_verdicts():
 
 def test_the_tolerance_decides():
     problem, good = solved()
+    assert_optimal(problem, good[0], weights=good[1], intercept=good[2], rtol=Fraction(1, 10**6))
     beta, theta, b = noise(problem, *good)
     gap = judge(problem, Answer(beta, theta, b)).relative_gap
     assert_optimal(problem, beta, weights=theta, intercept=b, rtol=1.01 * gap)
@@ -269,7 +270,7 @@ def test_zeros_of_several_machines_are_named():
 
 def test_any_real_number_is_an_intercept():
     problem, (beta, theta, b) = solved()
-    for intercept in (Fraction(b), np.float64(b)):
+    for intercept in (Fraction(b), np.float64(b), np.array(b), np.array([b])):  # the last one as scikit-learn has it
         assert_optimal(problem, beta, weights=theta, intercept=intercept)
         with pytest.raises(AssertionError, match="wrong intercept"):
             assert_optimal(problem, beta, weights=theta, intercept=intercept + 1)
@@ -281,6 +282,8 @@ def test_claims_that_are_no_numbers_are_malformed():
         verdict = judge(problem, Answer(*good, **{name: claimed}))
         assert [finding.fault for finding in verdict.findings] == ["malformed answer"]
         assert f"{name} is" in verdict.explain()
+    for converged, faults in (("no", ["malformed answer"]), ([False], ["malformed answer"]), (np.True_, []), (0, [])):
+        assert [finding.fault for finding in judge(problem, Answer(*good, converged=converged)).findings] == faults
 
 
 @pytest.mark.sampled(3)

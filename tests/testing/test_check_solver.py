@@ -174,8 +174,9 @@ def test_wrong_arguments_are_errors():
         check_solver(3)
     with pytest.raises(InvalidParameter, match=r"upto = '0.1'; give the first two numbers"):
         check_solver(solve, upto="0.1")
-    with pytest.raises(InvalidParameter, match="tol = 0 must lie in"):
-        check_solver(solve, tol=0)
+    for tol in (0, 1.5):
+        with pytest.raises(InvalidParameter, match=f"tol = {tol} must lie in"):
+            check_solver(solve, tol=tol)
     with pytest.raises(InvalidType, match="supports is 'hinge'; give a"):
         check_solver(solve, supports="hinge")
 
@@ -270,6 +271,21 @@ def test_an_interrupt_goes_through():
 def test_capabilities_that_nobody_has_are_errors(arguments, said):
     """A misspelt name would exclude every case in silence."""
     with pytest.raises(InvalidParameter, match=said):
+        Supports(**arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ({"p": ("a", "b")}, r"p is 'a' \(str\); give the smallest"),
+        ({"intercept": "yes"}, "intercept is 'yes' .* give True, False or both"),
+        ({"intercept": [None]}, "intercept is None"),
+        ({"sample_weight": "no"}, "sample_weight is 'no'"),
+        ({"max_kernels": "3"}, "max_kernels is '3'"),
+    ],
+)
+def test_capabilities_of_the_wrong_type_are_errors(arguments, said):
+    with pytest.raises(InvalidType, match=said):
         Supports(**arguments)
 
 

@@ -13,6 +13,7 @@ from testing.planted import (
     L43,
     LOSS,
     flipped,
+    noise,
     other_cost,
     point,
     problem_of,
@@ -23,7 +24,7 @@ from testing.planted import (
 
 from mklref import solve
 from mklref.certificate.verdict import apart
-from mklref.regularizers import Fixed, HalfPower, Lp, Tikhonov
+from mklref.regularizers import Fixed, Groups, HalfPower, Lp, Tikhonov, WeightedL1, WeightedLp
 from mklref.testing import FAULTS, Answer, assert_optimal, judge, select
 from mklref.testing.case import CATALOGUE
 from validation.confusion import NARROW, killed, packed, right, stored, summary, unpacked
@@ -137,6 +138,73 @@ def test_samples_and_kernels_in_another_order_are_named():
     assert samples.fault == "permuted samples"
     assert kernels.fault == "weights of another iterate"
     assert "those returned in another order" in kernels.text
+
+
+@pytest.mark.parametrize("p", [4 / 3, 1.5])
+def test_weights_are_told_by_the_closed_form_where_few_samples_are_free(p):
+    """With less equations than kernels nothing else says that they were sorted or cleaned up."""
+    problem, (beta, theta, b) = solved(regularizer=Lp(p), C=0.3)
+    (kernels,) = judge(problem, Answer(beta, np.sort(theta), b)).findings
+    (cleaned,) = judge(problem, Answer(beta, np.where(theta < 0.3 * theta.max(), 0.0, theta), b)).findings
+    assert (kernels.fault, cleaned.fault) == ("weights of another iterate", "weights cleaned up")
+    assert "closed form of dual_coef, which are those returned in another order" in kernels.text
+
+
+@pytest.mark.parametrize("signs", [(-1, -1, -1, -1), (-1, 1, 1, 1)])
+def test_negative_weights_are_neither_zeros_nor_cleaned_up(signs):
+    problem, (beta, theta, b) = solved()
+    (finding,) = judge(problem, Answer(beta, signs * theta, b)).findings
+    assert finding.fault == "negative weights"
+    m = int(np.argmin(signs * theta))
+    assert f"weights[{m}] = {-theta[m]:.3g} is negative, and |weights| are optimal." in finding.text
+
+
+@pytest.mark.parametrize(("loss", "other"), [("hinge", "squared"), ("squared", "hinge")])
+def test_a_loss_for_other_targets_is_named_where_these_are_labels(loss, other):
+    """A least squares machine in the place of a support vector machine."""
+    problem = problem_of("hinge", L43, C=30.0)
+    answer = point(problem.replace(loss=other))
+    (finding,) = judge(problem.replace(loss=loss), Answer(*answer)).findings
+    assert finding.fault == "another loss"
+    assert re.match(rf"it is optimal for the loss {other}\.", finding.text), finding.text
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "said"),
+    [
+        (Groups([(0, 1), (2, 3)], p=0.3, q=0.7), Groups([(0, 1), (2, 3)], p=0.7, q=0.3), "p and q exchanged of Groups"),
+        (WeightedL1([1.0, 2.0, 4.0, 3.0]), WeightedL1([1.0, 1 / 2, 1 / 4, 1 / 3]), "1/omega in place of the omega of"),
+        (WeightedLp(2, [1.0, 2.0, 4.0, 3.0]), WeightedLp(2, [1.0, 1 / 2, 1 / 4, 1 / 3]), "1/scale in place of the"),
+    ],
+)
+def test_parameters_in_the_place_of_others_are_named(own, other, said):
+    problem, _ = solved("squared")
+    (finding,) = judge(problem.replace(regularizer=own), Answer(*point(problem.replace(regularizer=other)))).findings
+    assert finding.fault == "another regularizer"
+    assert f"it is optimal for {said}" in finding.text
+
+
+def test_dual_variables_of_regression_without_their_signs_are_named():
+    problem, (beta, theta, b) = solved("epsilon_insensitive")
+    (finding,) = judge(problem, Answer(np.abs(beta), theta, b)).findings
+    assert finding.fault == "unsigned dual_coef"
+    assert "optimal with the signs of y - f" in finding.text
+
+
+def test_the_exponent_that_was_meant_is_a_fraction():
+    problem, _ = solved(regularizer=Lp(1.2))
+    for p, said in ((1.2 / (1.2 - 1.0), "Lp(6)"), (4 / 3 + 1.0, "Lp(7/3)")):
+        (finding,) = judge(problem, Answer(*point(problem.replace(regularizer=Lp(p))))).findings
+        assert f"it is optimal for {said}, the problem has Lp(1.2)" in finding.text
+
+
+def test_an_answer_in_single_precision_is_inaccurate():
+    problem, good = solved("hinge", Lp(1.5), C=10.0, intercept=False)
+    (finding,) = judge(problem, Answer(*map(np.float32, good)), tol=1e-8).findings
+    assert finding.fault == "inaccurate"
+    assert finding.text.startswith("its numbers are of single precision: ")
+    (finding,) = judge(problem, Answer(*noise(problem, *good)), tol=1e-8).findings
+    assert "single precision" not in finding.text
 
 
 def test_a_missing_intercept_is_no_trace_of_a_ridge_or_of_a_penalty():

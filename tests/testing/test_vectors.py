@@ -97,6 +97,26 @@ def test_an_export_replaces_an_earlier_one_and_nothing_else(tmp_path):
     assert elsewhere.exists()
 
 
+def test_the_index_of_an_interrupted_export_lists_what_was_written_and_what_was_there_before(tmp_path):
+    def interrupt(done, total, name):
+        if name == "small-C":
+            raise KeyboardInterrupt
+
+    def listed():
+        return [entry["name"] for entry in json.loads((tmp_path / "index.json").read_text())["problems"]]
+
+    arguments = {"formats": ["json"], "progress": interrupt}
+    for include, names in (
+        (["two-samples", "small-C"], ["two-samples"]),
+        (["small-C", "hinge-l2"], ["hinge-l2", "two-samples"]),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            export_vectors(tmp_path, include=include, **arguments)
+        assert listed() == names
+    export_vectors(tmp_path, include=["hinge-l2"], formats=["npz"])
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["hinge-l2.npz", "index.json"]
+
+
 @pytest.mark.parametrize("name", ["C", "y", "kernels", "sample_weight", "regularizer_weights"])
 @pytest.mark.parametrize("ending", ["mat", "h5"])
 def test_integers_that_float64_would_round_are_refused(ending, name, tmp_path):
@@ -180,7 +200,12 @@ def test_files_without_weights(vectors, tmp_path, capsys):
 
 @pytest.mark.parametrize(
     ("edited", "fault"),
-    [("kernels", "altered problem"), ("C", "contradicted bounds"), ("lower", "contradicted bounds")],
+    [
+        ("kernels", "altered problem"),
+        ("C", "contradicted bounds"),
+        ("lower", "contradicted bounds"),
+        ("C without bounds", "contradicted bounds"),
+    ],
 )
 def test_an_edited_problem_is_not_the_published_one_whatever_its_solution(edited, fault, vectors, tmp_path):
     folder, _ = vectors
@@ -191,7 +216,12 @@ def test_an_edited_problem_is_not_the_published_one_whatever_its_solution(edited
     record = read_record(file)
     upper = float(record["upper"])
     changes = {"kernels": 1.5 * record["kernels"], "C": 2.0 * record["C"], "lower": 2.0 * upper}
-    write_record(file, {**record, "upper": 3.0 * upper if edited == "lower" else upper, edited: changes[edited]})
+    if edited == "C without bounds":  # then those of the index remain
+        edited = "C"
+        del record["lower"], record["upper"]
+    elif edited == "lower":
+        record["upper"] = 3.0 * upper
+    write_record(file, {**record, edited: changes[edited]})
     found = solve(read_problem(file))
     write_record(solutions / "hinge-l1.json", {"dual_coef": found.dual_coef, "weights": found.weights})
     report = check_directory(problems, solutions)
@@ -268,6 +298,10 @@ def test_certify_exits_with_its_verdict(vectors, tmp_path, capsys):
     assert main([*command, str(tmp_path / "claims.json")]) == 1
     assert "REJECTED: relative gap" in capsys.readouterr().out
     assert "NOT OPTIMAL: relative gap" in printed
+
+    write_record(tmp_path / "edited.npz", {**read_record(folder / "hinge-l1.npz"), "upper": 0.5 * certificate.lower})
+    assert main(["certify", str(tmp_path / "edited.npz"), str(tmp_path / "good.mat")]) == 1
+    assert "contradicted bounds: stated of edited.npz is an optimum in [" in capsys.readouterr().out
 
     for arguments, said in (
         ([*command, str(tmp_path / "short.npz")], "dual_coef has shape (3,); expected (24,)"),

@@ -1,7 +1,7 @@
 """A directory of solutions against a directory of problems: `check_solver` for those who cannot call Python.
 
 A problem that is not the one which was published answers nothing: where the index has its hash, kernels and targets are
-compared with it, and bounds that a file states with the certified interval of the answer.
+compared with it, and bounds that it or the index states with the certified interval of the answer.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ from typing import Any
 import numpy as np
 
 from mklref._untrusted import parse_json, read_bytes
+from mklref._validate import checked_tolerance
 from mklref.exceptions import InvalidInput, InvalidKernel, MKLError, NotApplicable, UnsafeFile
 from mklref.problem import Problem
+from mklref.testing.answer import Answer
 from mklref.testing.case import Case
-from mklref.testing.diagnosis import judge, proven
+from mklref.testing.diagnosis import Verdict, judge, proven
 from mklref.testing.faults import Finding
 from mklref.testing.result import NO_SOLUTION, Outcome, Report, Row
 from mklref.testing.vectors.export import CERTIFICATE, INDEX, fingerprint
@@ -33,7 +35,7 @@ def check_directory(
     """Certify the solution of every problem; a problem without one is excluded.
 
     A problem fails, whatever its solution, if its kernels and targets are not those of which the index has the SHA-256,
-    or if the bounds that its file states exclude what is certified here.
+    or if the bounds that its file or the index states exclude what is certified here.
 
     Parameters
     ----------
@@ -51,9 +53,12 @@ def check_directory(
 
     Raises
     ------
+    InvalidType, InvalidParameter
+        tol is no number in (0, 1).
     InvalidInput
         A path that is no directory, or one without problems; a solution without a problem.
     """
+    tol = checked_tolerance("tol", tol)
     pairs = _pairs(Path(problems), Path(solutions))
     published = _published(Path(problems) / INDEX)
     rows = [_row(file, solution, published.get(file.stem, {}), tol, rigorous) for file, solution in pairs.items()]
@@ -65,7 +70,8 @@ def _row(file: Path, solution: Path | None, published: dict[str, Any], tol: floa
     row = Row(case, Outcome.EXCLUDED, NO_SOLUTION, (), np.nan, 0.0)
     if solution is None:
         return row
-    problem, lower, upper = read_as(file, _stated)
+    problem, lower, upper = read_as(file, stated_problem)
+    lower, upper = max(lower, published.get("lower", -np.inf)), min(upper, published.get("upper", np.inf))
     if published.get("sha256", own := fingerprint(problem)) != own:
         text = f"{file.name} has kernels and targets of the SHA-256 {own}, published is {published['sha256']}."
         return replace(row, outcome=Outcome.FAILED, reason="", findings=(Finding("altered problem", text),))
@@ -74,16 +80,8 @@ def _row(file: Path, solution: Path | None, published: dict[str, Any], tol: floa
     except MKLError as error:
         finding = Finding("malformed answer", str(error))
         return replace(row, outcome=Outcome.FAILED, reason="", findings=(finding,))
-    verdict = judge(problem, answer, tol=tol)
+    verdict = judge_file(file, (problem, lower, upper), answer, tol)
     findings, gap = verdict.findings, abs(verdict.relative_gap)
-    if (found := verdict.certificate) is not None:
-        allowed = tol * found.size
-        if not (lower - allowed <= found.upper and found.lower <= upper + allowed):
-            text = (
-                f"{file.name} states an optimum in [{lower!r}, {upper!r}]; that of its problem lies in "
-                f"[{found.lower!r}, {found.upper!r}]."
-            )
-            findings = (*findings, Finding("contradicted bounds", text))
     if rigorous and not findings:
         try:
             gap = proven(problem, answer, verdict, tol).relative_gap
@@ -95,7 +93,25 @@ def _row(file: Path, solution: Path | None, published: dict[str, Any], tol: floa
     return replace(row, outcome=outcome, reason="", findings=findings, relative_gap=gap)
 
 
-def _stated(record: Mapping[str, Any]) -> tuple[Problem, float, float]:
+def judge_file(
+    file: Path, stated: tuple[Problem, float, float], answer: Answer, tol: float, suspects: bool = True
+) -> Verdict:
+    """The verdict on an answer, with a finding where what is certified excludes the bounds that the file states."""
+    problem, lower, upper = stated
+    verdict = judge(problem, answer, tol=tol, suspects=suspects)
+    if (found := verdict.certificate) is None:
+        return verdict
+    allowed = tol * found.size
+    if lower - allowed <= found.upper and found.lower <= upper + allowed:
+        return verdict
+    text = (
+        f"stated of {file.name} is an optimum in [{lower!r}, {upper!r}]; that of its problem lies in "
+        f"[{found.lower!r}, {found.upper!r}]."
+    )
+    return replace(verdict, findings=(*verdict.findings, Finding("contradicted bounds", text)))
+
+
+def stated_problem(record: Mapping[str, Any]) -> tuple[Problem, float, float]:
     """A problem, and the bounds of its optimum that the file states."""
     problem = problem_from_record(record)  # which requires them to be numbers
     lower, upper = (np.ravel(record.get(name, end)) for name, end in (("lower", -np.inf), ("upper", np.inf)))
@@ -112,8 +128,12 @@ def _published(index: Path) -> dict[str, dict[str, Any]]:
         )
     try:
         facts = parse_json(read_bytes(index, _MAX_INDEX), index)
-        return {str(row["name"]): {"statement": row["statement"], **row} for row in facts["problems"]}
-    except (KeyError, TypeError, UnsafeFile) as damaged:
+        rows = {str(row["name"]): {"statement": row["statement"], **row} for row in facts["problems"]}
+        return {
+            name: {**row, "lower": float(row.get("lower", -np.inf)), "upper": float(row.get("upper", np.inf))}
+            for name, row in rows.items()
+        }
+    except (KeyError, TypeError, ValueError, UnsafeFile) as damaged:
         raise UnsafeFile(f"{index} is no index of problems: {damaged!r}.") from damaged
 
 

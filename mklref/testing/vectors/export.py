@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -54,7 +54,8 @@ def export_vectors(
     ----------
     directory : path
         Made if it does not exist; files of the same names are replaced, each one whole or not at all. Files that the
-        index of an earlier export lists, and this one has not, are removed at the end; all others stay.
+        index of an earlier export lists, and this one has not, are removed at the end; all others stay. After
+        an error or Ctrl-C the index lists what was written, and what is left of an earlier export.
     include, exclude : iterable of str, optional
         Flags or names of cases, as for `check_solver`.
     formats : iterable of str
@@ -94,63 +95,76 @@ def export_vectors(
     cases = SUITES[suite](include=include, exclude=exclude)
     folder.mkdir(parents=True, exist_ok=True)
     _require_no_links(folder)
-    earlier, entries = exported_files(folder), []
-    for number, case in enumerate(cases):
-        if progress is not None:
-            progress(number, len(cases), case.name)
-        problems = case.build()
-        for k, problem in enumerate(problems, start=1):
-            name = case.name if len(problems) == 1 else f"{case.name}-{k}"
-            lower, upper, proof = enclosure(problem) if suite == "catalogue" else proved(problem, folder / name)
-            record = record_of_problem(problem, name=name, lower=lower, upper=upper)
-            for ending in endings:
-                write_record(folder / f"{name}.{ending}", record)
-            hashed = fingerprint(problem)
-            if suite == "real":
-                _require_published(name, hashed)
-            entries.append(
-                {
-                    "name": name,
-                    "case": case.name,
-                    "statement": case.statement,
-                    "since": "{}.{}".format(*case.since),
-                    "flags": sorted(case.flags),
-                    "samples": problem.n_samples,
-                    "kernels": problem.n_kernels,
-                    "loss": problem.loss.name,
-                    "regularizer": str(problem.regularizer),
-                    "lower": lower,
-                    "upper": upper,
-                    "lower_hex": lower.hex(),
-                    "upper_hex": upper.hex(),
-                    "bounds": proof,
-                    "sha256": hashed,
-                }
-            )
-    index = {
-        "format": _FORMAT,
-        "mklref": mklref.__version__,
-        "formats": list(endings),
-        "flags": FLAGS,
-        "problems": entries,
-    }
-    write_text(folder / INDEX, json.dumps(index, indent=1, allow_nan=False) + "\n")
+    earlier, before = exported_files(folder), _index(folder)
+    entries: list[dict[str, Any]] = []
+    index: dict[str, Any] = {"format": _FORMAT, "mklref": mklref.__version__, "formats": list(endings), "flags": FLAGS}
+    try:
+        for number, case in enumerate(cases):
+            if progress is not None:
+                progress(number, len(cases), case.name)
+            for entry in _exported(case, folder, endings, suite):
+                entries.append(entry)
+    except BaseException:
+        written = {entry["name"] for entry in entries}
+        entries += [entry for entry in before.get("problems", ()) if entry["name"] not in written]
+        index["formats"] = list(dict.fromkeys([*endings, *before.get("formats", ())]))
+        raise
+    finally:
+        index["problems"] = entries
+        write_text(folder / INDEX, json.dumps(index, indent=1, allow_nan=False) + "\n")
     for file in earlier - exported_files(folder):
         file.unlink()
     return index
 
 
-def exported_files(folder: Path) -> set[Path]:
-    """The files of the export whose index the directory holds, so far as they are there; none without an index."""
+def _exported(case: Case, folder: Path, endings: Iterable[str], suite: str) -> Iterator[dict[str, Any]]:
+    """The entry of the index for each problem of a case, once its files are written."""
+    problems = case.build()
+    for k, problem in enumerate(problems, start=1):
+        name = case.name if len(problems) == 1 else f"{case.name}-{k}"
+        lower, upper, proof = enclosure(problem) if suite == "catalogue" else proved(problem, folder / name)
+        record = record_of_problem(problem, name=name, lower=lower, upper=upper)
+        for ending in endings:
+            write_record(folder / f"{name}.{ending}", record)
+        hashed = fingerprint(problem)
+        if suite == "real":
+            _require_published(name, hashed)
+        yield {
+            "name": name,
+            "case": case.name,
+            "statement": case.statement,
+            "since": "{}.{}".format(*case.since),
+            "flags": sorted(case.flags),
+            "samples": problem.n_samples,
+            "kernels": problem.n_kernels,
+            "loss": problem.loss.name,
+            "regularizer": str(problem.regularizer),
+            "lower": lower,
+            "upper": upper,
+            "lower_hex": lower.hex(),
+            "upper_hex": upper.hex(),
+            "bounds": proof,
+            "sha256": hashed,
+        }
+
+
+def _index(folder: Path) -> dict[str, Any]:
+    """The index of an earlier export, empty if there is none, or none of ours."""
     try:
         index = parse_json(read_bytes(folder / INDEX, _LARGEST_INDEX), folder / INDEX)
-        names = [entry["name"] for entry in index["problems"] if index["format"] == _FORMAT]
-        endings = {*FORMATS, "hdf5"}.intersection(index["formats"])
-    except (OSError, UnsafeFile, LookupError, TypeError):  # none, or not ours: then nothing in it is ours to remove
-        return set()
+        ours = index["format"] == _FORMAT and all(isinstance(entry["name"], str) for entry in index["problems"])
+        return dict(index, formats=[*map(str, index["formats"])]) if ours else {}
+    except (OSError, UnsafeFile, LookupError, TypeError, ValueError):
+        return {}
+
+
+def exported_files(folder: Path) -> set[Path]:
+    """The files of the export whose index the directory holds, so far as they are there; none without an index."""
+    index = _index(folder)
+    endings = {*FORMATS, "hdf5"}.intersection(index.get("formats", ()))
     named: set[Path] = set()
-    for name in names:
-        if not (isinstance(name, str) and _PLAIN_NAME.fullmatch(name)):
+    for name in (entry["name"] for entry in index.get("problems", ())):
+        if not _PLAIN_NAME.fullmatch(name):
             continue
         named |= {folder / f"{name}.{ending}" for ending in endings}
         if "json" in endings:

@@ -91,7 +91,7 @@ def _value(value: Any, name: str, path: Path, max_bytes: int) -> Any:
     try:
         return numbers_of(value)
     except ValueError as damaged:
-        raise UnsafeFile(f"{path}: {name!r} is no number, text or array of numbers: {damaged}.") from None
+        raise UnsafeFile(f"{path}: {name!r} is no number, text or array of numbers: {_brief(damaged)}.") from None
 
 
 def _table(facts: dict[str, Any], name: str, path: Path, max_bytes: int) -> Array:
@@ -113,10 +113,15 @@ def _table(facts: dict[str, Any], name: str, path: Path, max_bytes: int) -> Arra
         with target.open(encoding="ascii") as lines:
             rows = np.loadtxt(lines, delimiter=",", ndmin=2, dtype=np.float64, comments=None)
     except ValueError as damaged:
-        raise UnsafeFile(f"{target} is damaged: {damaged}.") from damaged
+        raise UnsafeFile(f"{target} is damaged: {_brief(damaged)}.") from damaged
     if rows.shape != (entries // shape[-1], shape[-1]):
         raise UnsafeFile(f"{target} has {rows.shape[0]} rows of {rows.shape[1]} numbers; expected the shape {shape}.")
     return rows.reshape(shape)
+
+
+def _brief(damaged: ValueError) -> str:
+    """What NumPy says, however long the text is that it could not read."""
+    return str(damaged).rstrip(".") if len(str(damaged)) <= 160 else f"{str(damaged)[:157]}..."
 
 
 def _each(numbers: Any, form: Any) -> Any:
