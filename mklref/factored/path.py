@@ -23,7 +23,7 @@ from mklref.certificate.bounds import relative, unit_of
 from mklref.factored.approach import approached, suits
 from mklref.factored.nearby import EDGES, Far
 from mklref.factored.rounds import Rounds, machines_of, samples_for
-from mklref.factored.step import multipliers, pull, take_step
+from mklref.factored.step import fitted_gap, multipliers, pull, take_step
 from mklref.factored.weights import Psi, psi_of
 from mklref.problem import Problem
 from mklref.solution import Record, Status
@@ -56,6 +56,8 @@ _SAVED = 0.1
 """A point of other processes is fetched when its gap is that share of the one that was fetched before."""
 _ROWS = 50
 """Rows of L'DL for each column of L, if there are many more."""
+_LITTLE = 1e5
+"""Entries of L with which a certificate costs so little that every point may have one."""
 _ENOUGH = 0.03
 """Share of the gap that is wanted which the products may have: smaller ones cost digits."""
 
@@ -96,14 +98,15 @@ class Path:
         self.kernel, self.rank = rounds.stack.owner, rounds.stack.rank
         self.owner = self.psi.member[self.kernel]
         """The weight of each column of L."""
-        self.each = [
-            samples_for(one.loss, one.y[:2], one.costs[:2]) for one in machines
-        ]  # for what they have in common
+        self.each = [samples_for(one.loss, one.y[:2], one.costs[:2]) for one in machines]
         self.samples = np.array([float(machine.n_samples) for machine in machines])
         self.largest = rounds.stack.largest_diagonals()
         self.unit = unit_of(self.first)
         self.lower, self.upper = -np.inf, np.inf
         self.best: Point | None = None
+        self.points: list[tuple[Point, Array]] = []
+        """What was the best point until then, with its beta, where that is little."""
+        self.little = not rounds.remote and self.first.n_samples * self.rank <= _LITTLE
         self.save, self.saved = save, np.inf
         self.digits = 0 if _RANGE[0] < self.problem.C * self.largest.max() < _RANGE[1] else 2
         """How exact sums over rows have to be, see `Shard.assemble`; 2 after a poor step."""
@@ -116,7 +119,9 @@ class Path:
         """Whether the path is still to be approached."""
         self.choosy = self.large and any(one.ends for one in self.each)
         """Whether rows that do not matter are left out."""
-        self.begun = False
+        self.begun = self.fits = False
+        self.trusted = not any(one.ends for one in self.each)
+        """Whether weights that fit v may end the path before its own are right."""
         self.counters = {"steps": 0.0, "grams": 0.0, "passes": 0.0}
 
     def begin(self, start: Start | None, tau: float | None = None) -> None:
@@ -280,6 +285,7 @@ class Path:
             if self.looked:
                 self.away *= _WIDER if gap > 0.5 * self.before else 1.0
                 self.before, self.goal = gap, min(_ROUGH, _DEEPER * gap / size)
+            self.fits = gap > tol * size >= fitted_gap(self, grams, vectors, sums)
             status = self.recorded(tol)
             worse = 0 if gap < 0.99 * shown else worse + 1
             shown = min(gap, shown)
@@ -302,7 +308,7 @@ class Path:
     def recorded(self, tol: float) -> Status | None:
         """A line of the history; OPTIMAL if the gap is tol |upper|, or which limit is reached."""
         recorder, size = self.recorder, self.scale()
-        clock, reached = recorder.seconds, Status.OPTIMAL if self.gap <= tol * size else None
+        clock, reached = recorder.seconds, Status.OPTIMAL if self.gap <= tol * size or self.fits else None
         record = Record(len(recorder.records), clock, self.lower, self.upper, 1, self.weights(), unit=self.unit)
         return recorder.add(record, relative(self.upper - self.lower, size), reached)
 
@@ -374,6 +380,8 @@ class Path:
         if self.best is None or gap < self.best.gap:
             self.rounds.sum("keep")
             self.best = Point(self.v, self.b, self.s, self._kept(), gap)
+            if self.little:
+                self.points.append((self.best, self.rounds.kept()))
             if self.save is not None and gap < _SAVED * self.saved:
                 self.save()
                 self.saved = gap

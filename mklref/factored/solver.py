@@ -93,7 +93,8 @@ def solve_factored(
         if path is None or path.best is None:
             return None
         try:
-            return _solution(given, path, path.best, path.rounds.kept(), Status.INTERRUPTED, tol)
+            last = _solution(given, path, path.best, path.rounds.kept(), Status.INTERRUPTED, tol)
+            return _or_earlier(given, path, last, tol)
         except ClusterLost:
             return None if saved is None else saved()
 
@@ -121,11 +122,13 @@ def solve_factored(
                 best = solution
                 if solution.status is Status.OPTIMAL:
                     return solution
-                if status is Status.OPTIMAL and target >= 1e-3 * tol:
+                if path.fits:
+                    path.trusted = False
+                elif status is Status.OPTIMAL and target >= 1e-3 * tol:
                     target *= _SHARPER
                     path.anew()
                 elif status is not Status.STALLED or not next(others, False):
-                    return solution
+                    return _or_earlier(given, path, solution, tol)
         except ClusterLost as lost:
             raise Interrupted(None if saved is None else saved(), because=str(lost)) from lost
 
@@ -204,7 +207,7 @@ def _begin(path: Path, start: Start | None) -> None:
     fixed = problem.replace(regularizer=Fixed(problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))))
     own: Recorder[Record] = Recorder("equal weights", tol=_EQUAL, max_iter=_STEPS, max_time=path.recorder.left)
     equal = Path(fixed, path.rounds, own)
-    equal.choosy = False
+    equal.choosy = equal.trusted = False
     equal.begin(None)
     equal.follow(_EQUAL)
     for name, cost in equal.counters.items():
@@ -234,6 +237,14 @@ def _solution(
     )
 
 
+def _or_earlier(problem: Problem, path: Path, solution: Solution, tol: float) -> Solution:
+    """A solution, or that of an earlier point whose certificate is better: bounds of the path are none."""
+    for point, beta in path.points[:-1]:
+        other = _solution(problem, path, point, beta, solution.status, tol)
+        solution = other if other.certificate.gap < solution.certificate.gap else solution
+    return solution
+
+
 def _candidates(
     problem: Problem, path: Path, point: Point, beta: Array, as_it_is: bool
 ) -> Iterator[tuple[Array, Array]]:
@@ -253,6 +264,8 @@ def _candidates(
         each.insert(0, psi.weights(psi.inside(point.kept))[psi.member])
     if path.unit == 0.0 and path.first.loss.targets == "real":
         yield np.zeros_like(beta), each[0]
+    if path.fits:
+        yield _towards(problem, point, beta, _fitting(path, point)), _fitting(path, point)
     ended = settled(problem, beta)
     yield ended, each[0]
     yield settled(problem, _towards(problem, point, ended, each[0])), each[0]

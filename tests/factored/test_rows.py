@@ -313,3 +313,18 @@ def test_columns_far_from_0_and_classes_of_other_sizes_have_an_intercept_to_begi
     found = mklref.solve(given.replace(regularizer=Lp(p)))
     assert found.status is mklref.Status.OPTIMAL
     assert found.history.counters["steps"] <= 25  # 15, 16
+
+
+@pytest.mark.parametrize("loss", [losses.Hinge(), losses.DensityLevelSet()], ids=str)
+def test_a_run_that_ends_later_is_no_worse(loss):
+    """Bounds of the path are no certificate: the gap of the second step was 3 and 17 times that of the first."""
+    given = problem(loss, Lp(1), C=10.0, intercept=loss.intercept != "forbidden")
+    gaps = [mklref.solve(given, max_iter=steps).certificate.gap for steps in range(1, 6)]
+    assert np.all(np.diff(gaps) <= 0.0)
+
+
+@pytest.mark.parametrize(("loss", "most"), [(losses.Squared(), 8), (losses.Logistic(), 18)], ids=str)
+def test_weights_that_fit_v_end_a_smooth_path(loss, most):
+    found = mklref.solve(problem(loss, Lp(1), n=1000, C=10.0))
+    assert found.status is mklref.Status.OPTIMAL
+    assert found.history.counters["passes"] <= most  # 16 and 25 where the path's own have to be right
