@@ -12,7 +12,7 @@ While rows are left out the lower bound holds for all samples, and the upper one
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg import LinAlgError
@@ -23,7 +23,7 @@ from mklref.certificate.bounds import relative, unit_of
 from mklref.factored.approach import approached, suits
 from mklref.factored.nearby import EDGES, Far
 from mklref.factored.rounds import Rounds, machines_of, samples_for
-from mklref.factored.step import multipliers, pull, take_step
+from mklref.factored.step import fitted_gap, multipliers, pull, take_step
 from mklref.factored.weights import Psi, psi_of
 from mklref.problem import Problem
 from mklref.solution import Record, Status
@@ -45,7 +45,8 @@ _AWAY, _WIDER = 1.0, 2.0
 have changed between the last two looks (root of the mean square; from now on they change less); and so many times
 farther if the gap has hardly fallen."""
 _BALANCED = 1e-9
-_HALVINGS = 40
+_HALVINGS, _UNBALANCED = 40, 0.01
+"""Of an interval for an intercept of the start; and the share of 1'beta that may be left there."""
 _DIGITS, _RANGE = (1e-3, 1e-5), (1e-12, 1e12)
 """Relative gaps below which products, and then L'DL, in float32 would leave v and theta w apart; and C times the
 largest K_ii where float32 does not overflow."""
@@ -55,6 +56,8 @@ _SAVED = 0.1
 """A point of other processes is fetched when its gap is that share of the one that was fetched before."""
 _ROWS = 50
 """Rows of L'DL for each column of L, if there are many more."""
+_LITTLE = 1e5
+"""Entries of L with which a certificate costs so little that every point may have one."""
 _ENOUGH = 0.03
 """Share of the gap that is wanted which the products may have: smaller ones cost digits."""
 
@@ -95,14 +98,15 @@ class Path:
         self.kernel, self.rank = rounds.stack.owner, rounds.stack.rank
         self.owner = self.psi.member[self.kernel]
         """The weight of each column of L."""
-        self.each = [
-            samples_for(one.loss, one.y[:2], one.costs[:2]) for one in machines
-        ]  # for what they have in common
+        self.each = [samples_for(one.loss, one.y[:2], one.costs[:2]) for one in machines]
         self.samples = np.array([float(machine.n_samples) for machine in machines])
         self.largest = rounds.stack.largest_diagonals()
         self.unit = unit_of(self.first)
         self.lower, self.upper = -np.inf, np.inf
         self.best: Point | None = None
+        self.points: list[tuple[Point, Array]] = []
+        """What was the best point until then, with its beta, where that is little."""
+        self.little = not rounds.remote and self.first.n_samples * self.rank <= _LITTLE
         self.save, self.saved = save, np.inf
         self.digits = 0 if _RANGE[0] < self.problem.C * self.largest.max() < _RANGE[1] else 2
         """How exact sums over rows have to be, see `Shard.assemble`; 2 after a poor step."""
@@ -115,17 +119,22 @@ class Path:
         """Whether the path is still to be approached."""
         self.choosy = self.large and any(one.ends for one in self.each)
         """Whether rows that do not matter are left out."""
-        self.begun = False
+        self.begun = self.fits = False
+        self.trusted = not any(one.ends for one in self.each)
+        """Whether weights that fit v may end the path before its own are right."""
         self.counters = {"steps": 0.0, "grams": 0.0, "passes": 0.0}
 
-    def begin(self, start: Start | None) -> None:
-        """Every sample on its own central path for the scores of the start, or for scores of 0."""
+    def begin(self, start: Start | None, tau: float | None = None) -> None:
+        """Every sample on its own central path for the scores of the start, or for scores of 0.
+
+        With tau they stay where they are: on that path for other weights, with the scores of the start.
+        """
         P, psi = len(self.each), self.psi
         if start is None:
             equal = self.problem.regularizer.weights_from_norms(np.ones(len(psi.member)))
             start = Start(np.zeros((P, self.rank)), np.zeros(P), equal, _AFAR if self.begun and self.bounded else 1.0)
         measured = start.share <= 1.0 and not self.first.intercept_cost
-        self.cold = measured and (self.bounded or bool(start.v.any()))
+        self.cold = tau is None and measured and (self.bounded or bool(start.v.any()))
         """Whether tau is still to be made that of the gap: of less, L'beta is too large and steps are short. On a half
         line it would be larger yet."""
         self.begun = True
@@ -139,13 +148,14 @@ class Path:
         """Whether some samples have been left out since."""
         self.looked, self.goal, self.before, self.change, self.away = False, _ROUGH, np.inf, np.nan, _AWAY
         self._count(self.samples)
-        size = max(float(self.rounds.sum("score", self.v, self.b).sums[0]), self._size())
-        self.tau = start.share * size / max(self.count, 1)
         self.length, self.centred, self.fresh, self.stuck, self.gap = 0.0, False, True, False, np.inf
+        if tau is not None:
+            self.tau = tau
+            return
+        losses = float(self.rounds.sum("score", self.v, self.b).sums[0])
+        self.tau = start.share * max(losses, self._size()) / max(self.count, 1)
         if not self.away_from:
-            total = self._begun()
-            if self.first.intercept_cost:
-                self._balance_start(total)
+            self._balance_start()
 
     def evaluated(self, width: float, rows: float, exact: bool) -> tuple[Array, Array, float]:
         """L'DL and vectors of a rounder loss at v and b, with bounds of the problem itself; how many D are not 0."""
@@ -218,18 +228,27 @@ class Path:
         if self.best is not None:
             self.best = self.best._replace(gap=np.inf)
 
-    def _begun(self, shift: float = 0.0) -> float:
-        """Put the samples on their own central paths for their scores, shifted before; 1'beta of the first machine."""
-        return float(self.rounds.sum("begin", self.tau, shift).sums[0][0])
+    def _begun(self, shift: Any = 0.0) -> Array:
+        """Put the samples on their own central paths for their scores, shifted before; 1'beta of each machine."""
+        return self.rounds.sum("begin", self.tau, shift + np.zeros_like(self.b)).sums[0]
 
-    def _balance_start(self, total: float) -> None:
-        """Move the intercept to where beta sums to c_b: nothing else is as far from its constraint."""
-        cost, step, low, high = self.first.intercept_cost, self.tau, -np.inf, np.inf
-        for _ in range(_HALVINGS):
-            low, high = (self.b[0], high) if total > cost else (low, self.b[0])  # beta falls as the scores rise
-            shift = 0.5 * (low + high) - self.b[0]
-            if not np.isfinite(shift):
-                shift, step = step if total > cost else -step, 2.0 * step
+    def _balance_start(self) -> None:
+        """Begin where beta sums to c_b, roughly if that is 0: nothing else is as far from its constraint.
+
+        For columns far from 0 L'beta is 1'beta times their means, and the first steps would be short.
+        """
+        cost, total = self.first.intercept_cost, self._begun()
+        most = 0.0 if cost else _UNBALANCED * float(np.abs(total).max())
+        low, high = np.full_like(self.b, -np.inf), np.full_like(self.b, np.inf)
+        step = np.full_like(self.b, self.tau if cost else np.abs(self.first.y).mean())
+        for _ in range(_HALVINGS if self.first.intercept else 0):
+            if np.all(np.abs(total - cost) <= most):
+                break
+            above = total > cost  # beta falls as the scores rise
+            low, high = np.where(above, self.b, low), np.where(above, high, self.b)
+            shift = 0.5 * (low + high) - self.b
+            unknown = ~np.isfinite(shift)
+            shift, step = np.where(unknown, np.where(above, step, -step), shift), np.where(unknown, 2.0 * step, step)
             self.b = self.b + shift
             total = self._begun(shift)
 
@@ -254,7 +273,7 @@ class Path:
             gap, size = self._bounds(vectors, sums), self.scale()
             if self.cold and 0.0 < self.tau * self.count < gap < np.inf:
                 self.cold, self.tau = False, gap / self.count
-                self._begun()
+                self._balance_start()
                 continue
             if self._calls_for_a_look(gap / size, tol):
                 near = self._near() if gap > tol * size else self.near  # or beta moves once more
@@ -266,6 +285,7 @@ class Path:
             if self.looked:
                 self.away *= _WIDER if gap > 0.5 * self.before else 1.0
                 self.before, self.goal = gap, min(_ROUGH, _DEEPER * gap / size)
+            self.fits = gap > tol * size >= fitted_gap(self, grams, vectors, sums)
             status = self.recorded(tol)
             worse = 0 if gap < 0.99 * shown else worse + 1
             shown = min(gap, shown)
@@ -288,7 +308,7 @@ class Path:
     def recorded(self, tol: float) -> Status | None:
         """A line of the history; OPTIMAL if the gap is tol |upper|, or which limit is reached."""
         recorder, size = self.recorder, self.scale()
-        clock, reached = recorder.seconds, Status.OPTIMAL if self.gap <= tol * size else None
+        clock, reached = recorder.seconds, Status.OPTIMAL if self.gap <= tol * size or self.fits else None
         record = Record(len(recorder.records), clock, self.lower, self.upper, 1, self.weights(), unit=self.unit)
         return recorder.add(record, relative(self.upper - self.lower, size), reached)
 
@@ -360,6 +380,8 @@ class Path:
         if self.best is None or gap < self.best.gap:
             self.rounds.sum("keep")
             self.best = Point(self.v, self.b, self.s, self._kept(), gap)
+            if self.little:
+                self.points.append((self.best, self.rounds.kept()))
             if self.save is not None and gap < _SAVED * self.saved:
                 self.save()
                 self.saved = gap

@@ -77,12 +77,12 @@ class Shard:
             total += samples.losses(where)
         return Total((np.array(total),))
 
-    def begin(self, tau: float, shift: float) -> Total:
-        """Every sample on its own central path for its score, which is shifted before; the sum of beta (P,)."""
+    def begin(self, tau: float, shift: Array) -> Total:
+        """Every sample on its own central path for its score, shifted before by `shift` (P,); the sum of beta (P,)."""
         sums = np.zeros(len(self.machines))
         for p, (samples, _) in enumerate(self.machines):
             for where in _slices(len(samples.beta), self.stack.block_rows):
-                samples.f[where] += shift
+                samples.f[where] += shift[p]
                 samples.begin(where, tau)
                 sums[p] += samples.beta[where].sum()
         return Total((sums,))

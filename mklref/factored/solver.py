@@ -45,7 +45,7 @@ _AROUND = 10.0
 """tau of a start from where a path stalled, with weights that fit its v, in its relative gap there."""
 _SETTLED = 1e-5
 """Share of its box within which a dual variable is taken to be at its end, if the certificate allows it."""
-_EQUAL = 1.0
+_EQUAL = 0.9
 """Relative gap of the solution for equal weights."""
 _RIDGE, _REPEATED = 1e-13, 3
 """Least eigenvalue, relative to the largest, of what moves beta to where theta L'beta is v; and how often it does."""
@@ -93,7 +93,8 @@ def solve_factored(
         if path is None or path.best is None:
             return None
         try:
-            return _solution(given, path, path.best, path.rounds.kept(), Status.INTERRUPTED, tol)
+            last = _solution(given, path, path.best, path.rounds.kept(), Status.INTERRUPTED, tol)
+            return _or_earlier(given, path, last, tol)
         except ClusterLost:
             return None if saved is None else saved()
 
@@ -109,7 +110,7 @@ def solve_factored(
             path = Path(problem, rounds, recorder, save if rounds.remote else None)
             for name, cost in before.items():
                 path.counters[name] += cost / SHARE if name != "steps" else 0.0
-            path.begin(first or _with_equal_weights(path))
+            _begin(path, first)
             target, others = _MARGIN * tol, _other_starts(path, cold=first is None)
             best: Solution | None = None
             while True:
@@ -121,11 +122,13 @@ def solve_factored(
                 best = solution
                 if solution.status is Status.OPTIMAL:
                     return solution
-                if status is Status.OPTIMAL and target >= 1e-3 * tol:
+                if path.fits:
+                    path.trusted = False
+                elif status is Status.OPTIMAL and target >= 1e-3 * tol:
                     target *= _SHARPER
                     path.anew()
                 elif status is not Status.STALLED or not next(others, False):
-                    return solution
+                    return _or_earlier(given, path, solution, tol)
         except ClusterLost as lost:
             raise Interrupted(None if saved is None else saved(), because=str(lost)) from lost
 
@@ -179,7 +182,7 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
     own: Recorder[Record] = Recorder("a part", tol=_ROUGHLY, max_iter=_STEPS, max_time=recorder.left)
     with closing(_rounds(small)) as rounds:
         path = Path(small, rounds, own)
-        path.begin(_from_a_part(small, own, costs) or _with_equal_weights(path))
+        _begin(path, _from_a_part(small, own, costs))
         if path.away_from:  # of which v, b and theta are enough
             approached(path, _ROUGHLY)
         else:
@@ -190,25 +193,30 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
     return None if best is None else Start(best.v, best.b, path.psi.weights(best.s)[path.psi.member], share)
 
 
-def _with_equal_weights(path: Path) -> Start | None:
-    """Roughly the solution for equal weights, with the weights that fit it; None where that is not called for.
+def _begin(path: Path, start: Start | None) -> None:
+    """From a start, or roughly from the solution for equal weights, with the weights that fit it, or from nothing.
 
     Without two ends of the loss for beta to settle at, L'beta of nothing is too large by far for a large C, and would
-    take all weights to 0 in a step. Where no weights move, a full step leaves nothing of it.
+    take all weights to 0 in a step. Where no weights move, a full step leaves nothing of it. beta goes on from there:
+    made anew of the scores it would again be too large.
     """
     problem = path.problem
-    if path.psi.fixed is not None or path.away_from or path.bounded:
-        return None
+    if start is not None or path.psi.fixed is not None or path.away_from or path.bounded:
+        path.begin(start)
+        return
     fixed = problem.replace(regularizer=Fixed(problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))))
     own: Recorder[Record] = Recorder("equal weights", tol=_EQUAL, max_iter=_STEPS, max_time=path.recorder.left)
-    with closing(_rounds(fixed)) as rounds:
-        equal = Path(fixed, rounds, own)
-        equal.begin(None)
-        equal.follow(_EQUAL)
+    equal = Path(fixed, path.rounds, own)
+    equal.choosy = equal.trusted = False
+    equal.begin(None)
+    equal.follow(_EQUAL)
     for name, cost in equal.counters.items():
         path.counters[name] += cost
-    best = equal.best
-    return Start(best.v, best.b, _fitting(path, best), _AGAIN) if best is not None and best.v.any() else None
+    if equal.v.any() and np.isfinite(equal.gap):
+        weights = problem.regularizer.weights_from_norms(path.norms(equal.v))
+        path.begin(Start(equal.v, equal.b, weights, _AGAIN), equal.tau)
+    else:
+        path.begin(None)
 
 
 def _solution(
@@ -227,6 +235,14 @@ def _solution(
     return Solution(
         own, weights, certificate.intercept, certificate.objective, certificate, status, history, "factored"
     )
+
+
+def _or_earlier(problem: Problem, path: Path, solution: Solution, tol: float) -> Solution:
+    """A solution, or that of an earlier point whose certificate is better: bounds of the path are none."""
+    for point, beta in path.points[:-1]:
+        other = _solution(problem, path, point, beta, solution.status, tol)
+        solution = other if other.certificate.gap < solution.certificate.gap else solution
+    return solution
 
 
 def _candidates(
@@ -248,12 +264,16 @@ def _candidates(
         each.insert(0, psi.weights(psi.inside(point.kept))[psi.member])
     if path.unit == 0.0 and path.first.loss.targets == "real":
         yield np.zeros_like(beta), each[0]
+    if path.fits:
+        yield _towards(problem, point, beta, _fitting(path, point)), _fitting(path, point)
     ended = settled(problem, beta)
     yield ended, each[0]
     yield settled(problem, _towards(problem, point, ended, each[0])), each[0]
     yield from ((beta, weights) for weights in each)
     closer = _towards(problem, point, beta, each[-1])
     yield from ((closer, weights) for weights in each)
+    if path.kinked:
+        yield _towards(problem, point, _unloaded(problem, ended), each[-1]), each[-1]
     if path.first.intercept_cost:
         yield beta, np.zeros_like(each[0])
     if psi.fixed is None:
@@ -295,6 +315,20 @@ def _towards(problem: Problem, point: Point, beta: Array, weights: Array) -> Arr
             along = stack.product(root * x[: stack.rank]) + (x[-1] if machine.intercept else 0.0)
             row[rows] = np.clip(row[rows] + (D * along)[rows], lower, upper)
     return made if np.isfinite(made).all() else beta  # no variable has room
+
+
+def _unloaded(problem: Problem, beta: Array) -> Array:
+    """beta (P, n) with 0 for what is between two ends of a box around it, whose loss is not curved.
+
+    Of all beta that lead from there to v the shortest has the least rounding: where functions pass through the targets
+    the path ends in the middle of the boxes.
+    """
+    made = beta.copy()
+    for row, (samples, machine) in zip(made, machines_of(problem), strict=True):
+        rows = slice(None) if samples is None else samples
+        free = np.minimum(_room(machine, row[rows])[2], _room(machine, 0.0 * row[rows])[2]) > 0.0
+        row[rows] = np.where(free, 0.0, row[rows])
+    return made
 
 
 def _room(machine: Any, beta: Array) -> tuple[Array, Array, Array]:

@@ -69,7 +69,7 @@ class System:
         self.shares = psi.shares(s)
         for gram, own in zip(grams, w, strict=True):
             N = gram[: self.size, : self.size] * scale * scale[:, None]
-            factor = _factorised(N, r)
+            factor = factorised(N, r)
             self.factors.append(factor)
             if psi.fixed is None:
                 U = np.zeros((self.size, M))
@@ -85,7 +85,7 @@ class System:
             _, gradient, hessian = psi.bound(s)
             H += max(nu, 0.0) * s * hessian * s[:, None]
             self.normal = s * gradient
-        self.inner = _factorised(H, 0)
+        self.inner = factorised(H, 0)
         self.across = cho_solve(self.inner, self.normal, check_finite=False)
 
     def of_weights(self, one: Array, other: Array) -> Array:
@@ -146,7 +146,7 @@ class System:
         return Direction(dv, dw, db, s * e, dz, dnu, e)
 
 
-def _factorised(N: Array, ones: int) -> Any:
+def factorised(N: Array, ones: int) -> Any:
     """The Cholesky factor of N + diag(1, .., 1, 0, .., 0) with so many ones."""
     if not np.isfinite(N).all():
         raise LinAlgError("the Newton system is not finite")

@@ -284,6 +284,23 @@ def test_a_smooth_loss_with_a_large_C_begins_at_its_solution_for_equal_weights(l
         assert found.history.counters["steps"] > len(found.history.records)
 
 
+@pytest.mark.parametrize("loss", [losses.Squared(), losses.SquaredEpsilonInsensitive(0.15)], ids=str)
+def test_the_solution_for_equal_weights_is_more_than_no_function(loss):
+    """Targets of one sign: beta of f = 0 cannot be balanced, its gap was the optimum, and roughly solved by that."""
+    L, score = rows()
+    found = mklref.solve(mklref.Problem(kernels.FactorStack(L), np.abs(score), loss=loss, C=1e5, regularizer=Lp(1)))
+    assert found.status is Status.OPTIMAL
+    assert found.history.counters["steps"] <= 12  # 36 without, and a gap as large as the optimum
+
+
+def test_beta_is_short_where_functions_pass_through_the_targets():
+    """In the middle of the boxes, where the path ends, its rounding alone was 1e-5 of the optimum and more."""
+    L, _ = rows(n=600, ranks=(4,) * 6)
+    stack = kernels.FactorStack([10.0 * one for one in L])
+    given = mklref.Problem(stack, L[0][:, 0] - L[1][:, 1], loss="pinball:0.3", C=100.0, regularizer=Lp(np.inf))
+    assert mklref.solve(given).status is Status.OPTIMAL
+
+
 def test_a_part_of_the_samples_begins_at_its_solution_for_equal_weights_too():
     rng = np.random.default_rng(0)
     L = [rng.normal(size=(17000, 2)) for _ in range(4)]

@@ -108,7 +108,7 @@ def two_machines(form):
 def test_samples_near_the_bends_and_the_sums_of_the_others_are_the_whole_problem(form):
     shard, whole, y, some, v, b = two_machines(form)
     shard.score(v, b)
-    shard.begin(0.1, 0.0)
+    shard.begin(0.1, np.zeros(2))
     counts = shard.clearances().sums[0]
     assert counts.sum() == 400 + len(some)
     v = v + 0.01
@@ -294,3 +294,37 @@ def test_too_few_samples_near_the_bends_are_given_up(monkeypatch):
     assert found.status is mklref.Status.OPTIMAL
     monkeypatch.undo()
     agree(found, mklref.solve(given))
+
+
+def test_beta_goes_on_from_the_solution_for_equal_weights():
+    """Made anew of its scores L'beta is C n times as far from v as they are from the solution."""
+    L, score = rows(n=400, ranks=(1, 2, 1, 1, 1, 1))
+    found = mklref.solve(
+        mklref.Problem(kernels.FactorStack(L), np.sign(score), loss="squared_hinge", C=1e4, regularizer=Lp(1))
+    )
+    assert found.history.counters["steps"] <= 14  # 11; 24 without
+
+
+@pytest.mark.parametrize("p", [1, 2])
+def test_columns_far_from_0_and_classes_of_other_sizes_have_an_intercept_to_begin_with(p):
+    """Else L'beta is that of the larger class, and no step is long: with C = 1e5 it ended in a gap of the optimum."""
+    L, score = rows(n=100)
+    given = mklref.Problem(kernels.FactorStack([10.0 + one for one in L]), np.where(score > 1.0, 1, -1), C=1e5)
+    found = mklref.solve(given.replace(regularizer=Lp(p)))
+    assert found.status is mklref.Status.OPTIMAL
+    assert found.history.counters["steps"] <= 25  # 15, 16
+
+
+@pytest.mark.parametrize("loss", [losses.Hinge(), losses.DensityLevelSet()], ids=str)
+def test_a_run_that_ends_later_is_no_worse(loss):
+    """Bounds of the path are no certificate: the gap of the second step was 3 and 17 times that of the first."""
+    given = problem(loss, Lp(1), C=10.0, intercept=loss.intercept != "forbidden")
+    gaps = [mklref.solve(given, max_iter=steps).certificate.gap for steps in range(1, 6)]
+    assert np.all(np.diff(gaps) <= 0.0)
+
+
+@pytest.mark.parametrize(("loss", "most"), [(losses.Squared(), 8), (losses.Logistic(), 18)], ids=str)
+def test_weights_that_fit_v_end_a_smooth_path(loss, most):
+    found = mklref.solve(problem(loss, Lp(1), n=1000, C=10.0))
+    assert found.status is mklref.Status.OPTIMAL
+    assert found.history.counters["passes"] <= most  # 16 and 25 where the path's own have to be right
