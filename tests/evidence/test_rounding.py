@@ -102,6 +102,13 @@ def test_the_bound_is_tight_on_a_well_conditioned_covariance():
     _, y = simulate(kernels, [1.0, 2.0], 0.1, rng)
     point = MarginalLikelihood(EvidenceProblem(kernels, y, 0.1), [1.0, 2.0])
     assert 1e-15 < point.rounding / (1.0 + abs(point.value)) < 1e-9
+    # By its definition, E and the inverse being matrices.
+    covariance = 0.1 * np.eye(40) + kernels[0] + 2.0 * kernels[1]
+    inverse, root, unit = np.linalg.inv(covariance), np.linalg.cholesky(covariance), (40 + 2 + 3) * 2.0**-53
+    d, half, alpha = np.sqrt(np.diag(covariance)), np.linalg.solve(root, y), np.abs(inverse @ y)
+    moved = 0.5 * (np.abs(inverse) * np.outer(d, d)).sum() + 0.5 * alpha @ np.outer(d, d) @ alpha
+    summed = np.linalg.norm(half) * (d @ alpha) + np.abs(np.log(np.diag(root))).sum() + 0.5 * half @ half
+    assert point.rounding == pytest.approx(unit * (moved + summed), rel=1e-9, abs=0.0)
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -14,7 +14,7 @@ from synthesis.cases import KINDS, LOSSES, PQR, make_problem
 from mklref.exceptions import InvalidParameter, SolverFailure
 from mklref.solution import Status
 from mklref.synthesis import certify, forward_backward, reference, solve
-from mklref.synthesis.certificate import residual
+from mklref.synthesis.certificate import dual_value, residual
 from mklref.synthesis.dictionary import Dictionary
 from mklref.synthesis.forward_backward import operator_norm
 from mklref.synthesis.problem import correlations, scores
@@ -155,6 +155,15 @@ def test_default_dual_point_is_the_residual(rng):
     beta = residual(problem, scores(problem.kernels, A))
     assert certify(problem, A).lower == certify(problem, A, beta).lower
     assert certify(problem, A).infeasibility == 0.0
+
+
+def test_the_allowance_for_rounding_is_what_the_bounds_are_wider_by(rng):
+    problem = make_problem((1, 2, 2))
+    bounds = certify(problem, rng.normal(size=problem.shape), 0.1 * problem.y)
+    computed, _ = dual_value(problem, 0.1 * problem.y, correlations(problem.kernels, 0.1 * problem.y))
+    above, below = bounds.upper - bounds.objective, computed - bounds.lower
+    assert min(above, below) > 0.0
+    assert bounds.rounding == above + below
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "logistic"])
