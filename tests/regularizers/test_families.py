@@ -90,7 +90,9 @@ def test_value_is_homogeneous_of_the_stated_degree(regularizer):
 
 def test_at_the_edges_of_the_domains():
     assert ElasticNet(0.5).weight_penalty(np.array([2.0])) == np.inf
+    assert ConcaveBlock(PowerRoot(np.inf)).weight_penalty(np.array([1.0 + 1e-10])) == 0.0
     assert Power(1).dual_scale(np.array([0.3, 1.0])) == 1.0
+    assert ConcaveBlock(SmoothedRoot(0.3)).dual_scale(np.ones(2)) < 1.0
     assert np.all(np.isfinite(BlockNorm(4).weights_jacobian(np.array([1.0, 1e-200]))))
     g = np.array([0.3, 1.2, 0.7, 0.1])
     assert Groups(PAIRS, 0, 1).parts(g) is None
