@@ -14,6 +14,7 @@ from wrong import COUNT, EXPONENT, NUMBER, cases, check_argument
 
 from mklref import Lp, Problem, solve
 from mklref.bounds import (
+    Estimate,
     class_radius,
     complexity_bound,
     conversion_factor,
@@ -87,6 +88,11 @@ def test_complexities_are_proportional_to_radius_signs_and_the_root_of_the_kerne
     assert supremum(scale * kernels, signs, 1.5) == pytest.approx(np.sqrt(scale) * closed, rel=1e-12, abs=0.0)
     scaled = rademacher_complexity(kernels, 2.0, draws=20, radius=scale)
     assert scaled[:2] == pytest.approx([scale * value for value in estimate[:2]], rel=1e-12, abs=0.0)
+
+
+def test_an_estimate_has_its_standard_error_and_that_of_nothing_is_0():
+    assert Estimate.of(np.array([1.0, 3.0])) == (2.0, 1.0, 2)
+    assert rademacher_complexity(np.zeros((2, 3, 3)), 2.0) == (0.0, 0.0, 1000)
 
 
 def test_draws_in_chunks_are_the_same_draws():
@@ -166,6 +172,7 @@ def test_bound_of_cortes(complexities, e_factor):
         bound = cortes_bound(30, M, p, e_factor=e_factor)
         assert bound == pytest.approx(math.sqrt(23 / 22 * (math.e if e_factor else 1) * dual * M ** (1 / dual) / 30))
         assert value <= bound
+    assert cortes_bound(30, 8, 1e6 / (1e6 - 1), e_factor=e_factor) > cortes_bound(30, 8, 1000 / 999, e_factor=e_factor)
     assert cortes_bound(30, 8, 1000 / 999, e_factor=e_factor) > 5 * complexity_bound(30, 8, 1000 / 999)  # diverges
     for p, dual in ((1.0, "inf"), (1.7, "2.42857"), (5.0, "1.25")):
         with pytest.raises(InvalidParameter, match=rf"p = {p} has p\* = {dual}; the bound is stated for integers"):

@@ -104,6 +104,11 @@ def test_saved_and_loaded(solved, data, tmp_path):
     assert np.mean(problem.assign(scores) == problem.y) > 0.6
 
 
+def test_the_most_pairs_win_however_clearly_others_were_won_and_a_score_of_0_is_for_the_second(data):
+    problem = MulticlassProblem(*data, strategy="one_vs_one")
+    assert problem.assign([[1e-3, 1e-3, 50.0], [0.0, 0.0, 0.0], [-2.0, 3.0, -1.0]]).tolist() == [0, 2, 1]
+
+
 @pytest.mark.parametrize("intercept", [0.0, [0.0], [0.0, 0.0, "x"], [0.0, 0.0, np.nan], None])
 def test_intercepts_that_do_not_fit_the_rows_are_refused(solved, tmp_path, intercept):
     solved[1].save(tmp_path / "s.npz")

@@ -95,7 +95,6 @@ def settle(run: Run, problem: Problem, starts: Iterable[Iterator[GroupPoint]]) -
 def _record(run: Run, current: GroupPoint) -> Status | None:
     """Note one iteration and tell the callback; says why this start has to end, if it has to."""
     point = current.point
-    run.measures = {"residual": current.residual}
     lowest = min([point.value, *(record.upper for record in run.recorder.records[-1:])])
     record = run.iteration(point.weights, point.value, -np.inf, lowest)
     return run.recorder.add(record, current.residual, Status.STATIONARY if current.residual <= run.tol else None)

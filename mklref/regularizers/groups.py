@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -276,17 +277,19 @@ def group_sizes(groups: Sequence[Sequence[int]]) -> Array:
 def group_owners(groups: Sequence[Sequence[int]]) -> Any:
     """The group of each kernel, (M,) integers."""
     owner = np.empty(sum(len(group) for group in groups), dtype=int)
-    for index, group in enumerate(groups):
-        owner[list(group)] = index
+    for number, group in enumerate(groups):
+        owner[list(group)] = number
     return owner
 
 
 def _partition(groups: Any) -> tuple[tuple[int, ...], ...]:
     """The groups as tuples of integers, if they are a partition of 0..M-1."""
     try:
-        tuples = tuple(tuple(int(kernel) for kernel in group) for group in groups)
-    except (TypeError, ValueError) as wrong:
-        raise InvalidParameter(f"groups = {groups!r} must be a sequence of sequences of kernel indices.") from wrong
+        tuples = tuple(tuple(map(index, group)) for group in groups)
+    except TypeError as wrong:
+        raise InvalidParameter(
+            f"groups = {groups!r} must be a sequence of sequences of kernel indices, which are integers."
+        ) from wrong
     members = sorted(kernel for group in tuples for kernel in group)
     if not tuples or not all(tuples) or members != list(range(len(members))):
         raise InvalidParameter(

@@ -162,6 +162,7 @@ def test_stationary_point(p, q):
     assert type(point) is StationaryPoint
     assert point.status is Status.STATIONARY
     assert 0.0 <= point.residual <= 1e-6
+    assert point.history.records[-1].measures == {"residual": point.residual}
     assert not hasattr(point, "certificate")
     assert np.all(point.history.column("lower") == -np.inf)
     # Everything belongs to one point.

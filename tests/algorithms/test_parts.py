@@ -287,6 +287,14 @@ def test_many_kernels_most_of_them_useless():
     assert complaints(problem, algorithms.sip(problem, tol=1e-3), 1e-3, mklref.solve(problem).certificate) == []
 
 
+@pytest.mark.parametrize(("name", "p"), [("silp", 1.0), ("sip", 1.0001)])
+def test_the_mixture_of_the_cuts_ends_a_run_without_another_machine(name, p):
+    """Where it is no proof it is no iteration either."""
+    solution = algorithms.ALGORITHMS[name](make_problem(seed=0, n=24, M=4, regularizer=mklref.Lp(p)))
+    *before, last = np.diff(solution.history.column("svm_calls")).tolist()
+    assert (set(before), last) == ({1}, 0)
+
+
 @pytest.mark.parametrize("p", [1.1, 1.5, 2.0, 4.0])
 def test_master_against_its_definition(p, rng):
     cuts, _ = planes(rng, 5, 4)

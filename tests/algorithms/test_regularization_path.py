@@ -118,6 +118,7 @@ def test_time_ends_the_path_early():
     ("options", "error", "message"),
     [
         ({"C": [1.0, 2.0]}, InvalidParameter, "C = [1.0, 2.0] must decrease; give sorted(C, reverse=True)"),
+        ({"C": [2.0, 2.0]}, InvalidParameter, "C = [2.0, 2.0] must decrease; give sorted(C, reverse=True), each value"),
         ({"C": []}, InvalidParameter, "C = [] must decrease"),
         ({"C": [1.0, -1.0]}, InvalidParameter, "C = -1.0 must lie in (0, inf)"),
         ({"C": [1.0], "max_time": 0}, InvalidParameter, "max_time = 0 must lie in (0, inf]"),

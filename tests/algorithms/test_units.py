@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 from algorithms.cases import EVERY, OPTIONS, SIMPLEX, machine_of, small, true_gap
@@ -129,6 +131,14 @@ def test_held_out_losses_choose_the_same_kernel_in_any_unit():
         for problem in (small(""), in_units("")[0])
     ]
     assert np.array_equal(*chosen)
+
+
+@pytest.mark.parametrize(("share", "reached"), [(0.4, True), (0.8, False), (0.95, True)])
+def test_an_allowance_for_rounding_counts_unless_it_is_nearly_all_of_the_tolerance(share, reached):
+    run = base.Run("test", small(""), TOL, 1)
+    point = run.svm(run.start)
+    run.tol = 2.0 * point.gap / point.upper
+    assert run.reached(dataclasses.replace(point, rounding=share * run.tol * point.upper)) is reached
 
 
 # --- optima of 0 -----------------------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ def test_the_allowance_does_not_depend_on_the_units():
     one = certify(problem, beta)
     for c in (2.0**-300, 2.0**300):
         other = certify(problem.replace(kernels=list(problem.kernels.dense() * c), C=2.0 / c), beta / c)
-        assert other.rounding * c == pytest.approx(one.rounding, rel=1e-9)
+        assert other.rounding * c == pytest.approx(one.rounding, rel=1e-9, abs=0.0)
 
 
 @pytest.mark.parametrize("scale", [1e40, 1e60, 1e80, 1e100])
@@ -92,7 +92,7 @@ def test_the_allowance_does_not_depend_on_the_unit_of_a_weighted_sum_of_norms(lo
     one = solution.certificate
     smaller = problem.replace(C=1.0, regularizer=WeightedL1(unit * np.ones(4)))
     other = certify(smaller, unit * solution.dual_coef, weights=solution.weights / unit, intercept=solution.intercept)
-    assert other.rounding / unit == pytest.approx(one.rounding, rel=1e-9)
+    assert other.rounding / unit == pytest.approx(one.rounding, rel=1e-9, abs=0.0)
     assert solve(smaller).status is solution.status is Status.OPTIMAL
 
 
@@ -191,7 +191,7 @@ def test_the_bounds_of_one_machine_are_those_of_the_problem(loss, rng):
         theta = problem.regularizer.weights_from_dual(np.ones(4))
         one, joint = certify(problem, beta, weights=theta), several.certify(beta[None], theta)
         assert (joint.lower, joint.upper) == pytest.approx((one.lower, one.upper), rel=1e-14)
-        assert joint.rounding == pytest.approx(one.rounding, rel=1e-2)
+        assert joint.rounding == pytest.approx(one.rounding, rel=1e-2, abs=0.0)
 
 
 def test_a_sum_of_equal_signs_errs_by_less_than_its_growth():

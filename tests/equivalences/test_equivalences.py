@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 import pytest
-from equivalences.cases import CASES
+from equivalences.cases import CASES, PAIRS
 from makers import LOSSES, make_problem
 
 import mklref
@@ -25,6 +25,7 @@ from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotAp
 from mklref.losses import OneClass
 from mklref.problem import Problem
 from mklref.regularizers import (
+    BlockNorm,
     ConcaveBlock,
     ElasticNet,
     Fixed,
@@ -50,6 +51,14 @@ def solved(edge: Equivalence, number: int) -> tuple[Problem, Solution]:
 def test_every_edge_has_cases_and_a_name_of_its_own():
     assert [edge.name for edge in EQUIVALENCES] == list(dict.fromkeys(edge.name for edge in EQUIVALENCES))
     assert {edge.name for edge in EQUIVALENCES} == set(CASES)
+    assert all(edge.applies(make_problem(n=18, **case)) for edge in EQUIVALENCES for case in CASES[edge.name])
+
+
+@pytest.mark.parametrize(
+    ("regularizer", "name"), [(Groups(PAIRS, 0, 0), "groups without groups"), (BlockNorm(2), "table 1, row 4")]
+)
+def test_an_edge_ends_where_its_condition_does(regularizer, name):
+    assert name not in [edge.name for edge in leaving(make_problem(n=18, regularizer=regularizer))]
 
 
 @pytest.mark.sampled(7)
@@ -132,8 +141,9 @@ def test_maps_that_depend_on_the_solution_refuse_zero():
 def test_no_fixed_margin_without_a_margin():
     problem = make_problem(regularizer=Lp(2), n=18, loss="one_class")
     solution = reference.solve(problem)
-    with pytest.raises(NotApplicable, match="margin"):
-        equivalences.nu_to_fixed_margin(problem, replace(solution, intercept=0.2))
+    for intercept in (0.2, 0.0):
+        with pytest.raises(NotApplicable, match="margin"):
+            equivalences.nu_to_fixed_margin(problem, replace(solution, intercept=intercept))
 
 
 def test_the_table_has_words_for_every_edge():

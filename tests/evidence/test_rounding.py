@@ -24,7 +24,7 @@ from mklref.evidence import (
     simulate,
     solve,
 )
-from mklref.evidence.iterations import newton
+from mklref.evidence.iterations import fixed_point, newton
 from mklref.exceptions import InvalidParameter, InvalidTarget
 
 
@@ -102,6 +102,13 @@ def test_the_bound_is_tight_on_a_well_conditioned_covariance():
     _, y = simulate(kernels, [1.0, 2.0], 0.1, rng)
     point = MarginalLikelihood(EvidenceProblem(kernels, y, 0.1), [1.0, 2.0])
     assert 1e-15 < point.rounding / (1.0 + abs(point.value)) < 1e-9
+    # By its definition, E and the inverse being matrices.
+    covariance = 0.1 * np.eye(40) + kernels[0] + 2.0 * kernels[1]
+    inverse, root, unit = np.linalg.inv(covariance), np.linalg.cholesky(covariance), (40 + 2 + 3) * 2.0**-53
+    d, half, alpha = np.sqrt(np.diag(covariance)), np.linalg.solve(root, y), np.abs(inverse @ y)
+    moved = 0.5 * (np.abs(inverse) * np.outer(d, d)).sum() + 0.5 * alpha @ np.outer(d, d) @ alpha
+    summed = np.linalg.norm(half) * (d @ alpha) + np.abs(np.log(np.diag(root))).sum() + 0.5 * half @ half
+    assert point.rounding == pytest.approx(unit * (moved + summed), rel=1e-9, abs=0.0)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -224,6 +231,7 @@ def test_where_the_conjugate_is_minus_infinity():
     problem = make_model(degenerate="zero_kernel")
     assert log_determinant_conjugate(problem, [1.0, 1.0, 0.0]) == -np.inf
     assert log_determinant_conjugate(problem, [1.0, 1.0, -1.0]) == -np.inf
+    assert log_determinant_conjugate(problem, [1.0, -1e-3, 1.0]) == -np.inf
     assert np.isfinite(log_determinant_conjugate(problem, [1.0, 0.0, 1.0]))  # kernel 1 is zero
     assert log_determinant_bound(problem, [1.0, 1.0, 1.0], [1.0, 1.0, 0.0]) == np.inf
 
@@ -234,6 +242,14 @@ def test_kernels_that_vanish_beside_others_stall_the_reweighted_method_in_its_ow
     A = rng.normal(size=(6, 6))
     problem = EvidenceProblem([size * (A @ A.T) for size in sizes], rng.normal(size=6), 0.1)
     assert solve(problem, "reweighted", max_iter=5).status is EvidenceStatus.STALLED
+
+
+@pytest.mark.parametrize("name", ["squares", "traces"])
+def test_a_fixed_point_takes_no_root_of_what_rounding_made_negative(name):
+    point = MarginalLikelihood(make_model(), np.ones(3))
+    assert fixed_point(point, 0.5) is not None
+    getattr(point, name)[1] = -1e-9
+    assert fixed_point(point, 0.5) is None
 
 
 def test_values_beyond_double_precision_are_refused():

@@ -305,6 +305,7 @@ def test_stationarity_of_any_weights():
     assert poor.gradient.shape == poor.residuals.shape == (4,)
     with pytest.raises(InvalidParameter, match=r"noise_variance = 0\.001 is below noise_floor = 0\.01"):
         stationarity(problem, np.ones(3), 0.001)
+    assert stationarity(problem, np.ones(3), 0.01).residual > 0.1
     with pytest.raises(InvalidParameter, match=r"tol = nan must lie in \[0, inf\]"):
         poor.is_stationary(float("nan"))
     nothing = stationarity(EvidenceProblem(problem.kernels, np.zeros(20), 1.0), np.zeros(3))
@@ -350,6 +351,13 @@ def test_a_saddle_on_the_boundary_shows_in_the_curvature():
     assert minimum.curvature > 0.1
     along = [objective_by_definition(problem, np.array([3.75 + 8.75 * t, 1.4 * t]), 0.5) for t in (0, 0.3, 0.6, 1)]
     assert np.all(np.diff(along) < 0.0)
+
+
+@pytest.mark.parametrize(("slope", "curvature"), [(1e-3, np.inf), (1e-9, 0.25)])
+def test_a_slope_holds_a_weight_at_zero_unless_it_is_rounding_and_zero_kernels_do_not_count(slope, curvature):
+    """K = I at theta = 0, s = 1 has z = 2, the slope 1/2 (1 - y'y/2) z and the second derivative y'y - 1."""
+    problem = EvidenceProblem([np.eye(2), np.zeros((2, 2))], np.full(2, np.sqrt(1.0 - 2.0 * slope)), 1.0)
+    assert stationarity(problem, [0.0, 1.0]).curvature == pytest.approx(curvature, rel=1e-6)
 
 
 def test_noise_that_starts_far_too_large():

@@ -73,6 +73,33 @@ def test_lower_bound_by_definition():
             assert level * problem.trace == pytest.approx(largest, abs=error + 1e-4 * abs(largest))
 
 
+def test_the_allowance_for_rounding_by_its_definition(rng, monkeypatch):
+    """In a unit in which it shows: errors of scores and squares, of the trace, and of the smallest eigenvalues."""
+    problem, u, n, M = make(intercept=False), 1e-4, 16, 3
+    beta, mu = rng.uniform(-2.0, 1.0, n) * problem.y, problem.feasible(rng.normal(size=M))
+    monkeypatch.setattr("mklref.signed.UNIT", u)
+    monkeypatch.setattr("mklref.certificate.allowance.UNIT", u)
+    bounds, K, traces, y = problem.certify(beta, mu), problem.kernels.dense(), problem.traces, problem.y
+    v, d, sizes = K @ beta, np.sqrt(np.einsum("mii->mi", K)), np.abs(mu)
+    q, t, reach, most = v @ beta, mu @ v, d @ np.abs(beta), np.sqrt(n) + 1.0
+    square = sizes @ (u * M * q + u * most * (reach**2 + np.abs(v) @ np.abs(beta)))
+    shift = n * u * (sizes @ traces) - np.linalg.eigvalsh(np.tensordot(mu, K, 1))[0]
+    e = u * (most * (sizes * reach) @ d + (np.sqrt(M) + 1.0) * (sizes @ np.abs(v)) + np.abs(t) + np.abs(y - t))
+    losses = 2.0 * np.maximum(0.0, 1.0 - y * t + e).sum() * (1.0 + u * (most + 4.0))
+    losses += 2.0 * max(0.0, np.maximum(0, 1 - y * (t + shift * beta)).sum() - np.maximum(0, 1 - y * t).sum())
+    stretch = 1.0 + (np.sqrt(M) + 1.0) * u * (sizes @ traces) / n
+    assert bounds.upper == pytest.approx(losses + 0.5 * stretch * (mu @ q + square + shift * beta @ beta), rel=1e-9)
+    # Z makes up for what the constraints miss, and a multiple of the identity for what Z lacks.
+    inside = np.maximum(y * beta, 0.0) * y
+    q, K, shares = K @ inside @ inside, K / traces[:, None, None], sizes * traces
+    level = mu @ q / (mu @ traces)
+    Z = np.tensordot(np.linalg.solve(np.einsum("lij,mij->lm", K, K), level - q / traces), K, 1)
+    values = np.linalg.eigvalsh(Z)
+    error = shares @ (u * (n + 1.0) * np.einsum("ij,mij->m", np.abs(Z), np.abs(K))) + n * n * u * np.abs(values).max()
+    error = 0.5 * (error + square) + (most + 4.0) * u * (np.abs(inside) @ (1.0 + np.abs(t)) + np.abs(inside).sum())
+    assert bounds.lower == pytest.approx(y @ inside - 0.5 * n * (level - values[0]) - error, rel=1e-9)
+
+
 @pytest.mark.parametrize("spoil", ["flipped intercept", "uniform weights", "shrunk dual", "no slack", "indefinite"])
 def test_spoilt_points_are_rejected(spoil):
     problem = make()
@@ -143,6 +170,7 @@ def test_a_trace_that_is_off_by_little_is_paid_for(h, rng):
     exact, off = problem.certify((1.0 + h) * beta, mu), problem.certify(beta, (1.0 + h) * mu)
     assert not off.violations or "trace" not in off.violations[0]
     assert off.upper == pytest.approx(exact.upper, rel=1e-13)
+    assert "the trace of the kernel is" in problem.certify(beta, (1.0 + 10.0 * h) * mu).violations[0]
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e200, 1e308])

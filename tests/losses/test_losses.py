@@ -107,6 +107,8 @@ def test_subgradient_at_a_kink_lies_between_the_slopes_beside_it(loss, y):
         left, at, right = (loss.subgradient(kink + shift, y) for shift in (-1e-9, 0.0, 1e-9))
         assert np.all(left - 1e-8 <= at)
         assert np.all(at <= right + 1e-8)
+        if isinstance(loss, Hinge | Pinball):  # where several would do, as its docstring says
+            assert not at.any()
 
 
 @every_loss
@@ -281,3 +283,10 @@ def test_unknown_losses_are_refused():
         as_loss("hing")
     with pytest.raises(InvalidType, match=r"loss is int; give a name"):
         as_loss(3)
+    for text, says in (
+        ("huber:x", "'x' is no number"),
+        ("huber:-1", r"delta = -1\.0 must"),
+        ("hinge:1", "no parameter"),
+    ):
+        with pytest.raises(InvalidParameter, match=says):
+            as_loss(text)

@@ -13,6 +13,7 @@ auxiliary variables free, so that an atom may be an infimum.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from itertools import pairwise
 from typing import Any
@@ -181,6 +182,8 @@ def zeros_are_harmless(regularizer: Regularizer, M: int) -> None:
         assert weights.shape == (M,)
         assert np.all(weights >= 0.0)
         assert np.all(np.isfinite(weights))
+    with suppress(NotApplicable):
+        assert np.all(np.isfinite(regularizer.weights_jacobian(nothing)))
 
 
 def dual_scale_leads_into_the_domain(regularizer: Regularizer, M: int) -> None:

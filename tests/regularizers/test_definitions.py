@@ -139,6 +139,7 @@ def test_nonnegative_minimiser_meets_its_optimality_conditions(rng):
         assert s.min() >= 0.0
         assert slope.min() >= -1e-10 * np.abs(c).max()
         assert np.abs(slope[s > 0]).max(initial=0.0) <= 1e-9 * np.abs(c).max()
+    assert nonnegative_minimiser(np.eye(2), np.array([-1e-9, 1.0])).tolist() == [1e-9, 0.0]
 
 
 DISGUISED = [

@@ -81,10 +81,23 @@ def test_value_is_homogeneous_of_the_stated_degree(regularizer):
     rho = np.array([0.7, 0.2, 0.0, 1.4])
     if regularizer.degree is not None:
         for size in (1e-12, 0.3, 1e12):
-            assert regularizer.value(size * rho) == pytest.approx(size**regularizer.degree * regularizer.value(rho))
+            scaled = size**regularizer.degree * regularizer.value(rho)
+            assert regularizer.value(size * rho) == pytest.approx(scaled, rel=1e-9, abs=0.0)
     else:
         doubled, squared = regularizer.value(2 * rho), regularizer.value(4 * rho)
         assert doubled / regularizer.value(rho) != pytest.approx(squared / doubled, rel=1e-2)
+
+
+def test_at_the_edges_of_the_domains():
+    assert ElasticNet(0.5).weight_penalty(np.array([2.0])) == np.inf
+    assert ConcaveBlock(PowerRoot(np.inf)).weight_penalty(np.array([1.0 + 1e-10])) == 0.0
+    assert Power(1).dual_scale(np.array([0.3, 1.0])) == 1.0
+    assert ConcaveBlock(SmoothedRoot(0.3)).dual_scale(np.ones(2)) < 1.0
+    assert np.all(np.isfinite(BlockNorm(4).weights_jacobian(np.array([1.0, 1e-200]))))
+    g = np.array([0.3, 1.2, 0.7, 0.1])
+    assert Groups(PAIRS, 0, 1).parts(g) is None
+    beyond = Groups(PAIRS, 0.5, 0.5 + 1e-10)  # by rounding, as it may be
+    assert beyond.weights_from_dual(g) == pytest.approx(Groups(PAIRS, 0.5, 0.5).weights_from_dual(g), rel=1e-8)
 
 
 NEAR_THE_EDGE: tuple[Regularizer, ...] = (
@@ -120,7 +133,8 @@ def test_no_scale_and_no_exponent_overflows(regularizer):
 def test_tikhonov_holds_where_squares_of_the_norms_underflow(p):
     """R has degree 4/3: norms of 1e-200 have a square of 0 and a value of 1e-267."""
     rho = np.array([0.3, 2.0, 0.7])
-    assert Tikhonov(p, 2.0).value(1e-200 * rho) == pytest.approx(1e-200 ** (4 / 3) * Tikhonov(p, 2.0).value(rho))
+    scaled = 1e-200 ** (4 / 3) * Tikhonov(p, 2.0).value(rho)
+    assert Tikhonov(p, 2.0).value(1e-200 * rho) == pytest.approx(scaled, rel=1e-9, abs=0.0)
 
 
 @pytest.mark.parametrize(
@@ -179,9 +193,12 @@ def test_limits_are_continuous(close, limit):
         (lambda: Groups([[0, 2]], 0, 1), "partition"),
         (lambda: Groups(3, 0, 1), "sequence"),
         (lambda: Groups([["a"]], 0, 1), "sequence"),
+        (lambda: Groups([[0.9], [1.2]], 0, 1), "kernel indices, which are integers"),
+        (lambda: Groups(["01", "2"], 0, 1), "sequence"),
+        (lambda: Groups([[np.inf]], 0, 1), "sequence"),
         (lambda: Mahalanobis([[1.0, 2.0], [2.0, 1.0]]), "smallest eigenvalue is -1"),
         (lambda: Mahalanobis([1.0]), "shape"),
-        (lambda: Mahalanobis([[1.0, 0.1], [0.2, 1.0]]), "symmetric"),
+        (lambda: Mahalanobis([[1.0, 0.1], [0.1 + 1e-9, 1.0]]), "symmetric"),
         (lambda: Mahalanobis([[np.nan]]), "finite"),
         (lambda: PowerRoot(-3), "q > 2"),
         (lambda: RootPlusLinear(1.0), "lam"),

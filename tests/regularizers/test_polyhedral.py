@@ -13,12 +13,14 @@ from mklref.native.curved import relatives
 from mklref.regularizers import (
     BlockNorm,
     ConcaveBlock,
+    ElasticNet,
     Fixed,
     Groups,
     HalfPower,
     Lp,
     Power,
     PowerRoot,
+    RootPlusLinear,
     Tikhonov,
     WeightedL1,
     WeightedLp,
@@ -72,7 +74,7 @@ def test_psi_of_some_kernels(regularizer, rng):
         np.testing.assert_array_equal(part.normal, psi.normal[some])
 
 
-@pytest.mark.parametrize("regularizer", CONVEX, ids=str)
+@pytest.mark.parametrize("regularizer", [*CONVEX, Lp(1 + 2e-7)], ids=str)
 def test_polyhedral_exactly_where_psi_is_piecewise_linear_or_a_square(regularizer):
     sparse = {str(member) for member in SPARSE} | {"BlockNorm(1)", "Groups(2, p=0, q=1)"}
     assert (regularizer.polyhedral(M) is not None) == (str(regularizer) in sparse)
@@ -95,6 +97,26 @@ def test_the_path_ends_at_the_regularizer_or_next_to_it(regularizer, rng):
         if members[-1] is not regularizer and np.isfinite(members[-1].conjugate(g)):
             near = members[-1].conjugate(g)
             assert near == pytest.approx(regularizer.conjugate(g), rel=1e-7, abs=1e-7)
+
+
+@pytest.mark.parametrize(
+    ("make", "smooth"),
+    [
+        (Lp, 1.25),
+        (Power, 1.25),
+        (lambda p: Tikhonov(p, 0.3), 1.25),
+        (BlockNorm, 1.125),
+        (ElasticNet, 0.25),
+        (lambda total: Groups(PAIRS, 0.5 * total, 0.5 * total), 0.75),
+        (lambda p: ConcaveBlock(PowerRoot(p)), 1.25),
+        (lambda lam: ConcaveBlock(RootPlusLinear(lam)), 0.25),
+    ],
+)
+def test_what_is_less_smooth_than_asked_becomes_exactly_as_smooth(make, smooth):
+    one, less = make(smooth), make(smooth - 0.01 if smooth != 0.75 else 0.76)
+    assert one.smoothed(0.25) is one
+    assert less.smoothed(0.25) is not less
+    assert str(less.smoothed(0.25)) == str(one)
 
 
 def test_relatives_approach_step_by_step(rng):
@@ -174,7 +196,7 @@ def test_scaling_by_a_power_of_two_is_exact(p, exponent, rng):
 
 
 def test_at_p_one_the_dual_weights_are_uniform_over_the_maximal_kernels():
-    np.testing.assert_array_equal(Lp(1).weights_from_dual(np.array([2.0, 0.3, 2.0, 1.999])), [0.5, 0.0, 0.5, 0.0])
+    np.testing.assert_array_equal(Lp(1).weights_from_dual(np.array([2.0, 0.3, 2 - 1e-10, 1.9])), [0.5, 0.0, 0.5, 0.0])
 
 
 def test_p_is_a_number_whatever_its_type():

@@ -324,6 +324,11 @@ def test_wrong_arguments(function, good, argument, fine):
             r"kernels have entries up to .*e-200, outside .*\(kernels/s, lam/s\^q\) is the same problem",
         ),
         (
+            lambda: PROBLEM.replace(kernels=-1e90 * np.abs(PROBLEM.kernels)),
+            InvalidKernel,
+            r"have entries up to \d",
+        ),
+        (
             lambda: PROBLEM.replace(C=1e300),
             InvalidParameter,
             r"C is 1e\+300, outside .*\(s C, s lam\) is the same problem as \(C, lam\): rescale both",

@@ -358,8 +358,8 @@ def test_the_gap_has_no_unit(pqr, loss):
         found = solve(other)
         assert found.status is Status.OPTIMAL
         assert len(found.history) == len(known.history)
-        assert found.objective == pytest.approx(unit * known.objective, rel=1e-8)
-        assert found.certificate.gap == pytest.approx(unit * known.certificate.gap, rel=1e-6)
+        assert found.objective == pytest.approx(unit * known.objective, rel=1e-8, abs=0.0)
+        assert found.certificate.gap == pytest.approx(unit * known.certificate.gap, rel=1e-6, abs=0.0)
         crude = solve(other, max_iter=1)
         assert crude.certificate.gap > 1e-3 * crude.certificate.upper
         assert crude.status is Status.ITERATION_LIMIT

@@ -241,6 +241,13 @@ def test_a_solver_that_leaves_is_a_failed_case(raised):
     assert f"(test_check_solver.py, line {leaves.__code__.co_firstlineno + 1})." in str(report)
 
 
+@pytest.mark.parametrize("solver", [lambda problem: 3, lambda: None], ids=["no answer", "no argument"])
+def test_an_error_outside_the_file_of_the_solver_has_no_place(solver):
+    report = check_solver(solver, include="hinge-l1")
+    assert report.faults == {"error": 1}
+    assert ".py, line" not in str(report)
+
+
 def test_a_solver_cannot_end_the_process_from_python():
     leave = os._exit
     report = check_solver(lambda problem: os._exit(0), include="hinge-l1")
