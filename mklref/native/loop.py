@@ -36,6 +36,8 @@ from mklref.native.step import Cut, shortened, step
 from mklref.regularizers import BlockNorm
 from mklref.solution import History, Record, Solution, Status
 
+_OFF_THE_PATH = 100.0
+"""What rounding costs, in terms of the wanted gap, where a step left weights of block norms with q > 2 too large."""
 _FAR = 1e100
 """Block norms up to which R* has to be finite for a dual without bounds."""
 
@@ -202,8 +204,8 @@ class Loop:
                 rounding = (1.0 - tuning.TO_THE_END) * wanted
             if point.gap + rounding > wanted and rounding <= max(SPARE, 1.0 - tuning.TO_THE_END) * wanted:
                 self.target, self.rounding = wanted - rounding, rounding
-            elif rounding > wanted and self.large_q is not None and np.isfinite(self.problem.loss.smoothness):
-                return False  # weights off the path, or else the run stalls; with kinks the certificate knows more
+            elif self.large_q is not None and rounding > _OFF_THE_PATH * wanted:
+                return bool(np.isinf(self.problem.loss.smoothness))  # of kinks the certificate may know more
         return point.gap <= self.target
 
     def record(self, point: Point) -> Status | None:

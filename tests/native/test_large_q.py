@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from makers import make_problem
+from native.solving import loop_on
 
 from mklref import Problem, solve
 from mklref.native.large_q import LargeQ
@@ -116,6 +118,18 @@ def test_a_gap_that_is_larger_again_does_not_lead_back(machine):
         squares, W, *_ = machine.at(theta, regularizer)
         steps.append(interior.step(theta, squares, W, gap))
     np.testing.assert_array_equal(*steps)
+
+
+def test_a_step_off_the_path_is_not_the_end(monkeypatch):
+    """The gap is small enough, but rounding hides the whole of it; with a kink the certificate has to decide."""
+    for loss, worthless in (("squared", True), ("hinge", False)):
+        problem = make_problem(loss=loss, regularizer=BlockNorm(np.inf))
+        run = loop_on(problem)
+        run.iterate(run.begin(np.ones(problem.n_kernels)))
+        point = run.last
+        assert run.reached(point)
+        monkeypatch.setattr(run.machine, "rounding", lambda *_, upper=point.upper: upper)
+        assert run.reached(point) != worthless
 
 
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge", "hinge", "epsilon_insensitive"])
