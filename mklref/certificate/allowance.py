@@ -96,14 +96,14 @@ def penalty_error(regularizer: Regularizer, penalty: float, kernels: int) -> flo
     return (growth(kernels) + roundings) * UNIT * penalty
 
 
-def weights_error(problem: Problem, beta: Array) -> Array:
+def weights_error(problem: Problem, beta: Array, kinks: bool = True) -> Array:
     """E (M,): what rounding adds to the primal objective for each unit of theta_m, through the error e of the scores.
 
     E_m = growth(k) u (d_m'|beta|) d_m's, with the slopes s_i of c_i V where beta_i fits: |beta_i|, or, where V has
-    kinks, on one of which the score may be, the steepest, the largest |beta_i| in the box.
+    `kinks`, on one of which the score may be, the steepest, the largest |beta_i| in the box.
     """
     slopes, against = np.abs(beta), problem.kernels.lengths_against
-    if np.isinf(problem.loss.smoothness):
+    if kinks and np.isinf(problem.loss.smoothness):
         steepest = np.maximum(*np.abs(problem.loss.box(problem.y, problem.costs)))
         slopes = np.where((beta != 0.0) & np.isfinite(steepest), steepest, slopes)
     return np.asarray(growth(_support(beta)) * UNIT * against(np.abs(beta)) * against(slopes))

@@ -71,13 +71,17 @@ class Scores(NamedTuple):
     moved: float
 
 
+STRETCHED = Hinge, DensityLevelSet, OneClass
+"""Losses with one kink, off which `stretch` keeps the scores."""
+
+
 def stretch(problem: Problem, machines: Sequence[Scores], theta: Array, g: Array) -> float:
     """eta: the function times 1 + eta keeps free samples off the kink by the error of their scores.
 
     Matrices within delta move the scores further, by `moved` at most. Taken where float64 says that it pays; any point
     has a bound. 0 for losses with other kinks, or none.
     """
-    if not isinstance(problem.loss, Hinge | DensityLevelSet | OneClass):
+    if not isinstance(problem.loss, STRETCHED):
         return 0.0
     margin = 0.0 if isinstance(problem.loss, OneClass) else 1.0
     bands, bits = [], _LAST_BITS if margin else 0.0

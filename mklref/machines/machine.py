@@ -32,6 +32,7 @@ from mklref.certificate.allowance import (
     weights_error,
 )
 from mklref.certificate.intercept import best_intercept, intercept_objective
+from mklref.certificate.loss_terms import STRETCHED
 from mklref.exceptions import NotApplicable
 from mklref.kernels import ArrayStack
 from mklref.machines.loops import loops
@@ -78,8 +79,9 @@ class Together:
         return rounding(self.machines, weights, np.atleast_1d(intercept), upper, self.dual_objective)
 
     def weights_error(self) -> Array:
-        """What rounding adds to the losses for each unit of theta_m, (M,)."""
-        return np.asarray(sum(weights_error(machine.problem, machine.beta) for machine in self.machines))
+        """What rounding adds to the losses for each unit of theta_m, (M,), once the scores are off a kink of theirs."""
+        kinks = not isinstance(self.problem.loss, STRETCHED)
+        return np.asarray(sum(weights_error(machine.problem, machine.beta, kinks) for machine in self.machines))
 
     def solution(
         self,

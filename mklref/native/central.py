@@ -24,6 +24,13 @@ of the left equations as well saves no step). With s, t and z eliminated, its sy
 
 It is factorised as it stands, indefinite: to eliminate dsigma, too, loses half of the digits where kernels of low rank
 leave Q singular on the free samples, which is where the bundle fails. A step costs a pass and (n + L)^3 / 3.
+
+For block norms with q > 2 sigma are the reciprocals v of the weights (large_q.py), and the optimum is a minimum:
+
+    minimise over beta, v    1/2 sum_m q_m/v_m - linear'beta + absolute |beta|_1 + shift/2 |beta|^2,    ||v||_r <= 1.
+
+With N_m = q_m/v_m^2 and normal = v^{r-1} in the equations above, U = -diag(1/v^2) V, and the lower right of the system
+is [(N + z)/v + nu (r-1) v^{r-2}, normal; normal', 0]. To q_m are added 4 E_m, as there.
 """
 
 from __future__ import annotations
@@ -38,7 +45,7 @@ from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.certificate import repair
 from mklref.machines.smo import SMOMachine
-from mklref.regularizers.norms import Parts, Polyhedral
+from mklref.regularizers.norms import Parts, Polyhedral, p_norm
 
 _INWARDS = 0.3
 """How far the start is drawn from the best known point towards the middle of the box, in terms of their sizes."""
@@ -50,6 +57,8 @@ _SILENT = np.errstate(all="ignore")
 _SINGULAR = "the Newton system of the central path is beyond double precision"
 _NEARLY = 0.995
 """Share of the way to the boundary that a step goes at most."""
+_OF_RECIPROCALS, _CENTRED = 0.8, 0.1
+"""The same where 1/v bends the equations, and the least tau of a step as a share of that before."""
 
 
 class Direction(NamedTuple):
@@ -69,15 +78,18 @@ class CentralPath:
 
     u, s and t have shape (k, n), with k = 2 if there is a kink at 0 and k = 1 else; t = 0 where w is infinite. Only
     the kernels that are watched take part, the weights of all others are 0. Where nothing bounds them, equal ones
-    are `least` (M,) at least: from weights next to 0 a path has no room.
+    are `least` (M,) at least: from weights next to 0 a path has no room. With r, sigma are their reciprocals.
     """
 
     @_SILENT
-    def __init__(self, machine: SMOMachine, weights: Array, least: Array | None = None) -> None:
-        self.machine, self.problem = machine, machine.problem
+    def __init__(self, machine: SMOMachine, weights: Array, least: Array | None = None, r: float | None = None) -> None:
+        self.machine, self.problem, self.r = machine, machine.problem, r
         self.kernels, psi = np.flatnonzero(machine.forms.watched), machine.problem.regularizer.polyhedral(len(weights))
-        self.polyhedral = psi is not None
         self.parts: Parts | None = None
+        if r is not None:
+            psi, weights = Polyhedral.simplex(len(weights)), weights.max() / weights
+            weights = weights / p_norm(weights, r)
+        self.polyhedral = psi is not None
         if psi is not None:
             self.psi, shares = psi.of(self.kernels), weights[self.kernels]
         else:
@@ -105,14 +117,13 @@ class CentralPath:
             even = np.maximum(even, least[self.kernels])
         self.go((1.0 - _UNIFORM) * shares + _UNIFORM * even)
         sigma, N = self.sigma, self.N
-        self.normal = np.zeros_like(sigma) if psi.normal is None else psi.normal
         size = abs(float(machine.linear @ machine.beta)) + 0.5 * float(sigma @ N) + psi.penalty(sigma)
         tau = size / (self.u.size + np.count_nonzero(self.bounded) + sigma.size)
         gradient = self.sign * machine.gradient + machine.absolute
         self.s = np.maximum(gradient, 0.0) + tau / self.u
         self.t = np.where(self.bounded, np.maximum(-gradient, 0.0) + tau / self._room(), 0.0)
         slope = 0.5 * N - psi.gradient(sigma)
-        self.b, self.nu = 0.0, 0.0 if psi.normal is None else float(np.max(slope / psi.normal))
+        self.b, self.nu = 0.0, 0.0 if psi.normal is None else float(np.max(slope / self.normal))
         self.z = np.maximum(self.nu * self.normal - slope, 0.0) + tau / sigma
 
     @_SILENT
@@ -131,24 +142,25 @@ class CentralPath:
             sigma=psi.gradient(sigma) + self.nu * self.normal - 0.5 * N - z,
             z=sigma * z,
             b=float(machine.beta.sum()) - self.problem.intercept_cost if self.problem.intercept else 0.0,
-            nu=0.0 if psi.normal is None else float(psi.normal @ sigma) - 1.0,
+            nu=0.0 if psi.normal is None else (float(self.normal @ sigma) - 1.0) / (self.r or 1.0),
         )
         pairs = u.size + np.count_nonzero(self.bounded) + z.size
-        tau = float(left.s.sum() + left.t.sum() + left.z.sum()) / pairs
+        self.complementarity = float(left.s.sum() + left.t.sum() + left.z.sum())
+        tau = self.complementarity / pairs
         system = _System(self)
         affine = system.solve(left)
         length = self._longest(affine)
         after = np.sum((u + length * affine.u) * (s + length * affine.s))
         after += np.sum(np.where(self.bounded, (room - length * affine.u) * (t + length * affine.t), 0.0))
         after += np.sum((sigma + length * affine.sigma) * (z + length * affine.z))
-        centre = (float(after) / (pairs * tau)) ** 3 * tau
+        centre = max((float(after) / (pairs * tau)) ** 3, 0.0 if self.r is None else _CENTRED) * tau
         corrected = left._replace(
             s=left.s + length * affine.u * affine.s - centre,
             t=np.where(self.bounded, left.t - length * affine.u * affine.t - centre, 0.0),
             z=left.z + length * affine.sigma * affine.z - centre,
         )
         direction = system.solve(corrected)
-        length = min(1.0, _NEARLY * self._longest(direction))
+        length = min(1.0, (_NEARLY if self.r is None else _OF_RECIPROCALS) * self._longest(direction))
         self.u, self.s, self.t = (old + length * new for old, new in zip((u, s, t), direction[:3], strict=True))
         self.z, self.b = z + length * direction.z, self.b + length * direction.b
         self.nu += length * direction.nu
@@ -178,7 +190,11 @@ class CentralPath:
         machine = self.machine
         machine.set_dual(repair(self.problem, self.base + (self.sign * self.u).sum(axis=0))[0])  # rounding alone
         self.sigma, self.N = sigma, machine.forms.squares[self.kernels]
+        self.normal = np.zeros_like(sigma) if self.psi.normal is None else self.psi.normal
         self.parts = self._parts_here()
+        if self.r is not None:
+            self.N = (self.N + 4.0 * machine.weights_error()[self.kernels]) / sigma**2
+            self.normal = sigma ** (self.r - 1.0)
         if self.parts is not None:
             self.N = self.parts.norms
         machine.move(self._weights(sigma))
@@ -186,6 +202,8 @@ class CentralPath:
     def images(self) -> Array:
         """U, (L, n)."""
         V = self.machine.forms.images[self.kernels]
+        if self.r is not None:
+            return -V / self.sigma[:, None] ** 2
         return V if self.parts is None else self.parts.gradients @ V
 
     def _parts_here(self) -> Parts | None:
@@ -197,7 +215,7 @@ class CentralPath:
         if self.parts is not None:
             return sigma @ self.parts.gradients
         weights = np.zeros(self.problem.n_kernels)
-        weights[self.kernels] = sigma
+        weights[self.kernels] = sigma if self.r is None else 1.0 / sigma
         return weights
 
     def _inwards(self) -> Array:
@@ -231,6 +249,7 @@ class _System:
     def __init__(self, path: CentralPath) -> None:
         machine, psi, sigma = path.machine, path.psi, path.sigma
         self.path, n, L = path, len(machine.beta), len(sigma)
+        self.turn = -1.0 if path.r is None else 1.0  # of the second equation, to make it symmetric
         self.barrier = path.s / path.u + path.t / path._room()
         self.stiffness = 1.0 / np.sum(1.0 / self.barrier, axis=0)
         A = np.zeros((n + L + 2, n + L + 2))
@@ -240,11 +259,13 @@ class _System:
             A[:n, :n] += 2.0 * V.T @ (path.parts.curvature(sigma) @ V)
         A[range(n), range(n)] += machine.shift + self.stiffness
         A[n:-2, :n] = path.images()
-        A[n:-2, n:-2] = -2.0 * psi.mu
-        A[range(n, n + L), range(n, n + L)] -= path.z / sigma
+        A[n:-2, n:-2] = self.turn * 2.0 * psi.mu
+        A[range(n, n + L), range(n, n + L)] += self.turn * path.z / sigma
+        if path.r is not None:
+            A[range(n, n + L), range(n, n + L)] += path.N / sigma + path.nu * (path.r - 1.0) * sigma ** (path.r - 2.0)
         A[-2, :n] = 1.0 if path.problem.intercept else 0.0
         A[-2, -2] = 0.0 if path.problem.intercept else 1.0
-        A[-1, n:-2] = -path.normal
+        A[-1, n:-2] = self.turn * path.normal
         A[-1, -1] = 0.0 if psi.normal is not None else -1.0
         self.scale = np.ones(len(A))
         self.scale[:-2] = 1.0 / np.sqrt(np.abs(np.diagonal(A)[:-2]))
@@ -262,7 +283,8 @@ class _System:
         u, sigma, room, n = path.u, path.sigma, path._room(), path.u.shape[1]
         a = -left.u - left.s / u + left.t / room
         first = self.stiffness * np.sum(path.sign * a / self.barrier, axis=0)
-        right = self.scale * np.concatenate([first, left.sigma + left.z / sigma, [-left.b, left.nu]])
+        second = -self.turn * (left.sigma + left.z / sigma)
+        right = self.scale * np.concatenate([first, second, [-left.b, -self.turn * left.nu]])
         solved, _ = lapack.dsytrs(self.factor, self.pivots, right, lower=False)
         x: Any = self.scale * solved.ravel()
         if not np.isfinite(x).all():

@@ -13,7 +13,8 @@ them so. Each step is one of Newton's method towards
 
     -1/2 s + t v^{r-1} - z = 0,      sum_m v_m^r = 1,      v_m z_m = mu   for all m,
 
-with the complementarity mu a tenth of the gap per kernel. In units of v, with d = dv/v, it reads
+with the complementarity mu a tenth of the smallest gap per kernel so far: off the path R, a maximum, is far larger than
+on it, and a gap from there would lead back to where the path began. In units of v, with d = dv/v, it reads
 (V N V + diag(v z + t (r-1) v^r)) d + t v^r = 1/2 v s + mu,   V = diag(v),   and v_m z_m -> mu - v_m z_m d_m.
 """
 
@@ -35,23 +36,28 @@ _FLATTEST = 1e-14
 
 
 class LargeQ:
-    """The multipliers z, from step to step."""
+    """The multipliers z, and mu, from step to step."""
 
     def __init__(self, regularizer: BlockNorm) -> None:
         self.r = 1.0 if np.isinf(regularizer.q) else regularizer.q / (regularizer.q - 2.0)
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin a new path."""
         self.z: Array | None = None
+        self.mu = np.inf
 
     def step(self, theta: Array, q: Array, W: Array, gap: float, errors: Array | float = 0.0) -> Array:
         """The next weights (M,), from the present ones, their squares q, the root W (f, M) and the duality gap.
 
         Rounding adds theta_m E_m to the losses, for the errors E (M,): from theta_m = S/(2 sqrt(E_m)), S = sum_l g_l,
-        a larger weight costs more than it gains, at most S^2/(4 theta_m) of R*. So v_m is kept above 1/theta_m.
+        a larger weight costs more than it gains, at most S^2/(4 theta_m) of R*. With q + 4 E in place of q it is the
+        largest one, and leaves room for what rounding adds to the block norm.
         """
-        dual_norm = float(np.sqrt(q).sum())
-        least = np.minimum(quotient(np.full_like(q, 2.0) * np.sqrt(errors), np.full_like(q, dual_norm)), 1.0 / len(q))
-        v = self._inside(quotient(np.full_like(theta, theta.max()), theta), least)
+        q = q + 4.0 * errors
+        v = self._inside(quotient(np.full_like(theta, theta.max()), theta))
         s = q / v**2
-        mu = _CENTRING * gap / len(v)
+        mu = self.mu = min(self.mu, _CENTRING * gap / len(v))
         t = 0.5 * float(v @ s)
         if self.z is None:
             self.z = np.maximum(t * v ** (self.r - 1.0) - 0.5 * s, mu / v)
@@ -62,12 +68,11 @@ class LargeQ:
         d = solved[0] - float(normal @ solved[0]) / float(normal @ solved[1]) * solved[1]
         change = (mu - vz - vz * d) / vz
         self.z = self.z * (1.0 + _longest(change) * change)
-        return np.asarray(1.0 / self._inside(v * (1.0 + min(_longest(d), _longest(-d)) * d), least))
+        return np.asarray(1.0 / self._inside(v * (1.0 + min(_longest(d), _longest(-d)) * d)))
 
-    def _inside(self, v: Array, least: Array) -> Array:
+    def _inside(self, v: Array) -> Array:
         """On the boundary of the ball, away from 0."""
-        inner = np.maximum(v / p_norm(v, self.r), least)
-        inner = np.maximum(inner, _SMALLEST * inner.max())
+        inner = np.maximum(v, _SMALLEST * v.max())
         return np.asarray(inner / p_norm(inner, self.r))
 
 

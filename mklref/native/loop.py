@@ -36,6 +36,8 @@ from mklref.native.step import Cut, shortened, step
 from mklref.regularizers import BlockNorm
 from mklref.solution import History, Record, Solution, Status
 
+_OFF_THE_PATH = 100.0
+"""What rounding costs, in terms of the wanted gap, where a step left weights of block norms with q > 2 too large."""
 _FAR = 1e100
 """Block norms up to which R* has to be finite for a dual without bounds."""
 
@@ -44,7 +46,7 @@ class Loop:
     """One run of the loop, with everything it has seen so far.
 
     `cold` says that the first weights are not those of a solution, `most_failures` how many trial points in a row may
-    fail before it has stalled.
+    fail before it has stalled, `patience` how many centres may be no better.
     """
 
     def __init__(
@@ -89,7 +91,7 @@ class Loop:
         self.cuts: list[Cut] = []
         self.trust = 1.0
         """Factor on W: a curvature that has taken a kink of J for one has misled."""
-        self.most_failures = tuning.MOST_FAILURES
+        self.most_failures, self.patience = tuning.MOST_FAILURES, tuning.PATIENCE
         self.failures = 0
         self._W: Array | None = None
 
@@ -115,12 +117,12 @@ class Loop:
                 if point.working_gap <= max(widen_below, self.target):
                     point = self.widen(point)
                     widen_below = tuning.WIDER * point.working_gap
-                    if point.gap <= self.target:
+                    if self.large_q is None and point.gap <= self.target:
                         continue
                 self.centre = centre = point
                 above = centre.merit - self.best.lower if self.large_q is None else np.inf
                 patience.look(centre, above, self.target)
-            if self.lost() or self.failures >= self.most_failures or patience.over:
+            if self.lost() or self.failures >= self.most_failures or patience.waited > self.patience:
                 return Status.STALLED, centre
             if serious:
                 ahead = max(self.target, min(tuning.AHEAD * patience.smallest, tuning.COARSE * abs(self.best.upper)))
@@ -202,6 +204,8 @@ class Loop:
                 rounding = (1.0 - tuning.TO_THE_END) * wanted
             if point.gap + rounding > wanted and rounding <= max(SPARE, 1.0 - tuning.TO_THE_END) * wanted:
                 self.target, self.rounding = wanted - rounding, rounding
+            elif self.large_q is not None and rounding > _OFF_THE_PATH * wanted:
+                return bool(np.isinf(self.problem.loss.smoothness))  # of kinks the certificate may know more
         return point.gap <= self.target
 
     def record(self, point: Point) -> Status | None:

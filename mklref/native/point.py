@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.native import tuning
 from mklref.native.step import Cut
 
 
@@ -56,8 +55,3 @@ class Patience:
         self.waited = 0 if better or target < above < 0.9 * self.highest else self.waited + 1
         self.smallest, self.lowest = min(self.smallest, centre.working_gap), min(self.lowest, centre.upper)
         self.highest = min(self.highest, above)
-
-    @property
-    def over(self) -> bool:
-        """Whether so many centres are enough."""
-        return self.waited > tuning.PATIENCE

@@ -21,6 +21,7 @@ from mklref.machines.lazy import LazyMachine
 from mklref.machines.smo import SMOMachine
 from mklref.native import tuning
 from mklref.native.central import CentralPath
+from mklref.native.large_q import LargeQ
 from mklref.native.loop import Loop
 from mklref.native.point import Point
 from mklref.problem import Problem
@@ -35,7 +36,7 @@ class Ladder:
         self.loop, self.solved = loop, solved
         self.followed = np.zeros(loop.problem.n_kernels, dtype=bool)
         """The kernels of all central paths so far."""
-        self.kinked = loop.psi is not None
+        self.kinked = loop.psi is not None or loop.large_q is not None
         self.known = loop.large_q is not None
         """Whether the closed form was tried, or there is no psi that would make it fall."""
         self.smallest = not (loop.bounded_dual and loop.problem.intercept_cost)
@@ -45,7 +46,9 @@ class Ladder:
         M, order = loop.problem.n_kernels, loop.problem.n_samples + loop.problem.n_kernels
         if order > tuning.FACTORISED or not _has_a_path(loop.machine):
             return
-        if self.kinked:
+        if loop.large_q is not None:
+            loop.patience = tuning.IMPATIENCE
+        elif self.kinked:
             loop.most_failures = min(tuning.FEW_FAILURES + order // tuning.EACH, tuning.MOST_FAILURES)
         elif loop.problem.regularizer.parts(np.ones(M)) is not None:
             self.kinked, loop.most_failures = True, order // tuning.EACH_OF_PARTS
@@ -125,6 +128,8 @@ class Ladder:
         self.followed |= watched
         machine.set_dual(point.beta)
         machine.move(point.weights)
+        if loop.large_q is not None:
+            return self._to_the_end(machine, point, loop.large_q)
         path = CentralPath(machine, point.weights, loop.unit / tuning.UNIT / loop.units)
         best, limit, clear = point, (point.weights, point.beta), tuning.CLEAR
         for _ in range(tuning.LONGEST_PATH):
@@ -150,6 +155,31 @@ class Ladder:
         machine.set_dual(best.beta)
         last = loop.assess(best.weights)
         return None if best is point else last
+
+    def _to_the_end(self, machine: SMOMachine, point: Point, large_q: LargeQ) -> Point:
+        """The machine at the weights where a path of reciprocals ends, if its gap is the smallest one; else this point.
+
+        The dual points of the path are worth little: each error of a score costs C.
+        """
+        loop = self.loop
+        path = CentralPath(machine, point.weights, r=large_q.r)
+        wanted = loop.tol * abs(loop.best.upper)
+        for _ in range(tuning.LONGEST_PATH):
+            try:
+                path.step()
+            except FloatingPointError:
+                break
+            loop.record(loop.assess(machine.weights))
+            if loop.stopped is not None or path.complementarity <= tuning.CLEAR * wanted:
+                break
+        known = np.inf if loop.best.point is None else loop.best.point.gap
+        large_q.forget()
+        loop.inner_gap = tuning.CLEAR * wanted
+        found = loop.evaluate(machine.weights)
+        if found.gap < known:
+            return found
+        loop.patience = tuning.PATIENCE
+        return loop.resume(point)
 
     def _accepted(self, best: Point, weights: Array, beta: Array) -> Point | None:
         """The limit of a path as the new point, unless what was set to 0 in it costs more than is wanted."""

@@ -48,6 +48,8 @@ problem of the benchmark needs it; without, one of 100 random ones with Groups s
 PATIENCE = 12
 """Centres without a smaller gap, an objective or a merit that is lower by the wanted gap: rounding is responsible then.
 At 30, runs that rounding stops take up to twice as many machines."""
+IMPATIENCE = 4
+"""The same for block norms with q > 2, before the central path is followed and after it has led to the smallest gap."""
 FEW_FAILURES, EACH = 2, 100
 """Trial points in a row that are no better before the central path is followed: one more for each so many samples and
 kernels, whose number is the order of its matrices. Were it MOST_FAILURES, lines would take 141 machines in place of 10

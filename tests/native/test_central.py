@@ -12,10 +12,11 @@ from mklref.losses import Pinball
 from mklref.machines import machine_for
 from mklref.native import tuning
 from mklref.native.central import CentralPath, Direction, _System
+from mklref.native.large_q import LargeQ
 from mklref.native.loop import Loop
 from mklref.native.rescue import Ladder
 from mklref.native.solver import equal_weights
-from mklref.regularizers import Groups, Lp, Power, Tikhonov, WeightedL1
+from mklref.regularizers import BlockNorm, Groups, Lp, Power, Tikhonov, WeightedL1
 
 LOSSES = ("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive", "pinball", "one_class")
 GROUPS = [[0, 2], [1], [3]]
@@ -26,6 +27,8 @@ PENALTIES = (
     Groups(GROUPS, 0.5, 0.5),
     Groups(GROUPS, 0.8, 0.2),
     Groups(GROUPS, 1, 0),
+    BlockNorm(3),
+    BlockNorm(np.inf),
 )
 
 
@@ -35,7 +38,8 @@ def start(problem):
     weights = equal_weights(problem)
     machine.move(weights)
     machine.solve(0.1 * problem.C * problem.n_samples)
-    return CentralPath(machine, weights)
+    large = isinstance(problem.regularizer, BlockNorm)
+    return CentralPath(machine, weights, r=LargeQ(problem.regularizer).r if large else None)
 
 
 def lines(n=80, M=30, C=10.0, seed=0, regularizer=None, loss="hinge"):
@@ -65,7 +69,9 @@ def equations(path):
     machine, problem, psi = path.machine, path.problem, path.psi
     beta, sigma, n = machine.beta, path.sigma, len(machine.beta)
     N, slopes = parts(problem.regularizer, np.array([beta @ K @ beta for K in problem.kernels.dense()]))
-    theta = sigma @ slopes
+    theta, normal = sigma @ slopes, psi.normal
+    if path.r is not None:
+        theta, normal, N = 1.0 / sigma, sigma ** (path.r - 1.0), (N + 4.0 * machine.weights_error()) / sigma**2
     Q = np.tensordot(theta, problem.kernels.dense(), 1)
     gradient = Q @ beta + machine.shift * beta - machine.linear + path.b
     sign = np.broadcast_to(path.sign, path.u.shape)
@@ -75,10 +81,10 @@ def equations(path):
         u=u - path.s + path.t,
         s=path.u * path.s,
         t=np.where(np.isfinite(room), np.where(np.isfinite(room), room, 0.0) * path.t, 0.0),
-        sigma=psi.gradient(sigma) + (0.0 if psi.normal is None else path.nu * psi.normal) - 0.5 * N - path.z,
+        sigma=psi.gradient(sigma) + (0.0 if psi.normal is None else path.nu * normal) - 0.5 * N - path.z,
         z=sigma * path.z,
         b=beta.sum() - problem.intercept_cost if problem.intercept else 0.0,
-        nu=0.0 if psi.normal is None else psi.normal @ sigma - 1.0,
+        nu=0.0 if psi.normal is None else (normal @ sigma - 1.0) / (path.r or 1.0),
     )
 
 
