@@ -13,6 +13,10 @@ complement S = 1/2 Q T Q' - B'A^{-1} B is the Hessian of a quadratic program in 
 is none: z alone is left, the usual case. Where R* has kinks, Newton's method follows its smooth relatives, members of
 the same family whose R* is differentiable. With p = 1 + epsilon in place of p = 1 the value of R* changes by a relative
 epsilon log M at most, so the last relative is as good as the limit.
+
+Relatives of a ball that is smooth itself are shrunk to t_k R_k*(g) = R*(g) at the centre. As they are, they are larger
+by a power of M, and the model may have its minimum inside even at an optimum theta_c, where q'theta_c = 2 R*(g): it has
+where q'theta is q'theta_c + 2 |W (theta - theta_c)|^2 at least, which in a shrunk one is nowhere but at theta_c itself.
 """
 
 from __future__ import annotations
@@ -54,9 +58,10 @@ def curved_step(
 
     The first cut is that of the centre. Past the deadline they are some weights.
     """
-    W, members = compressed(W), relatives(regularizer)
+    W, members, g = compressed(W), relatives(regularizer), np.sqrt(Q[0])
+    units = [_unit(member, members[-1], g) if members[-1] is regularizer else 1.0 for member in members]
     offset = float((D - 0.5 * (Q @ centre)).max())
-    while (end := _followed(members, Q, D - offset, W, centre, deadline)) is None:
+    while (end := _followed(members, units, Q, D - offset, W, centre, deadline)) is None:
         # J falls along every ray of weights, a model of too much curvature has its minimum inside the ball: qhat is 0.
         W = 0.5 * W
     g, share = end
@@ -68,15 +73,15 @@ def curved_step(
 
 
 def _followed(
-    members: list[Regularizer], Q: Array, D: Array, W: Array, centre: Array, deadline: float
+    members: list[Regularizer], units: list[float], Q: Array, D: Array, W: Array, centre: Array, deadline: float
 ) -> tuple[Array, Array] | None:
     """The root of qhat and lambda at the minimum for the last member, by way of all others; None if qhat collapses."""
     scale = members[0].dual_scale(np.sqrt(Q[0]))
     limit = _WELL_INSIDE * scale**2 * float(Q[0].max())
     known, share = 2.0 * (W.T @ (W @ centre)), np.eye(len(D))[0]
     z = W @ (_weights_inside(limit, Q[0], W, centre) if scale < 1.0 else centre)
-    for k, member in enumerate(members, start=1 - len(members)):
-        dual = _Dual(member, Q, D, W, known)
+    for k, (member, unit) in enumerate(zip(members, units, strict=True), start=1 - len(members)):
+        dual = _Dual(member, unit, Q, D, W, known)
         accuracy = _ACCURACY if k == 0 else max(_ACCURACY, _ROUGHLY * _LAST * _FACTOR**k)
         z, share = dual.minimised(z, share, accuracy, k == 0, deadline)
         qhat = dual.qhat(z, share)
@@ -97,6 +102,13 @@ def relatives(regularizer: Regularizer) -> list[Regularizer]:
     return [*members, regularizer.smoothed(_LAST)]
 
 
+def _unit(member: Regularizer, last: Regularizer, g: Array) -> float:
+    """t with t R_k*(g) = R*(g), for a ball; else 1."""
+    if member is last or member.degree != 2.0 or not g.any():
+        return 1.0
+    return last.conjugate(g) / member.conjugate(g)
+
+
 def _weights_inside(limit: float, q: Array, W: Array, theta: Array) -> Array:
     """Weights with qhat <= limit, to start where R* is finite: they minimise the model with psi = limit/2 1'theta."""
     lengths = np.sum(W**2, axis=0)
@@ -112,10 +124,15 @@ def _weights_inside(limit: float, q: Array, W: Array, theta: Array) -> Array:
 
 
 class _Dual:
-    """F for one smooth relative, with known = 2 W'W theta_c."""
+    """F for one smooth relative, R* and its weights times `unit`, with known = 2 W'W theta_c."""
 
-    def __init__(self, regularizer: Regularizer, Q: Array, D: Array, W: Array, known: Array) -> None:
-        self.regularizer, self.Q, self.D, self.W, self.known = regularizer, Q, D, W, known
+    def __init__(self, regularizer: Regularizer, unit: float, Q: Array, D: Array, W: Array, known: Array) -> None:
+        self.regularizer, self.unit, self.Q, self.D, self.W, self.known = regularizer, unit, Q, D, W, known
+        self.rows = np.vstack([W, Q]) if len(Q) > 1 else W
+
+    def weights(self, g: Array) -> Array:
+        """Those that attain R*."""
+        return self.unit * self.regularizer.weights_from_dual(g)
 
     def qhat(self, z: Array, share: Array) -> Array:
         """max(0, Q'lambda + 2 W'(W theta_c - z))."""
@@ -124,7 +141,7 @@ class _Dual:
     def value(self, z: Array, share: Array) -> tuple[float, Array]:
         """F and the root of qhat."""
         g = np.sqrt(self.qhat(z, share))
-        return 0.5 * float(z @ z) + self.regularizer.conjugate(g) - float(self.D @ share), g
+        return 0.5 * float(z @ z) + self.unit * self.regularizer.conjugate(g) - float(self.D @ share), g
 
     def minimised(
         self, z: Array, share: Array, accuracy: float, to_the_end: bool, deadline: float
@@ -138,7 +155,7 @@ class _Dual:
         value, g = self.value(z, share)
         last = np.inf
         for _ in range(_NEWTON_STEPS):
-            weights = self.regularizer.weights_from_dual(g)
+            weights = self.weights(g)
             step = self._direction(z, share, g, weights)
             if step is None:
                 break
@@ -176,7 +193,7 @@ class _Dual:
         for _ in range(_BISECTIONS):
             t = 0.5 * (low + end)
             at, mixed = z + t * dz, share + t * dshare
-            weights = self.regularizer.weights_from_dual(np.sqrt(self.qhat(at, mixed)))
+            weights = self.weights(np.sqrt(self.qhat(at, mixed)))
             slope = float((at - self.W @ weights) @ dz + (0.5 * (self.Q @ weights) - self.D) @ dshare)
             low, end = (t, end) if slope < 0.0 else (low, t)
             if steep <= slope < 0.0:
@@ -186,7 +203,7 @@ class _Dual:
     def _direction(self, z: Array, share: Array, g: Array, weights: Array) -> tuple[Array, Array, float] | None:
         """The Newton step in (z, lambda) and its slope, or None where the curvature is beyond double precision."""
         Q, W, f = self.Q, self.W, len(self.W)
-        product = self.regularizer.jacobian_product(g, np.vstack([W, Q]) if len(Q) > 1 else W)
+        product = self.unit * self.regularizer.jacobian_product(g, self.rows)
         A, B = 2.0 * product[:f, :f], product[:f, f:]
         A.flat[:: f + 1] += 1.0
         if not np.isfinite(A.sum()):

@@ -17,10 +17,12 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from typing import Any
 
+import numpy as np
+
 from mklref._typing import Array
 from mklref._validate import written
 from mklref.exceptions import NotApplicable
-from mklref.regularizers.norms import Parts, Polyhedral
+from mklref.regularizers.norms import LowRank, Parts, Polyhedral
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +103,10 @@ class Regularizer(ABC):
         """The weights theta (M,) at an optimum with these norms: from those of which they depend less steeply."""
         return self.weights_from_norms(rho)
 
+    def low_rank_jacobian(self, g: Array) -> LowRank | None:
+        """`weights_jacobian` as a diagonal and few rows, or None: where it is neither, or there is none."""
+        return None
+
     def weights_jacobian(self, g: Array) -> Array:
         """d theta_m / d q_l of `weights_from_dual` as a function of q = g^2, a symmetric matrix (M, M).
 
@@ -114,6 +120,8 @@ class Regularizer(ABC):
         NotApplicable
             If R* has kinks in q, so that the weights are no function of the dual point.
         """
+        if (terms := self.low_rank_jacobian(g)) is not None:
+            return terms.dense()
         raise NotApplicable(
             f"the weights of {self.name} are no differentiable function of the dual norms; use a smooth relative "
             "(for Lp(1): Lp(p) with p > 1), or a method that needs only weights_from_dual. A class of your own says by "
@@ -122,8 +130,8 @@ class Regularizer(ABC):
 
     def jacobian_product(self, g: Array, V: Array) -> Array:
         """V T V', (k, k), for rows V (k, M) and T = weights_jacobian(g), which need not be formed."""
-        product: Array = V @ self.weights_jacobian(g) @ V.T
-        return product
+        terms = self.low_rank_jacobian(g)
+        return np.asarray(V @ self.weights_jacobian(g) @ V.T) if terms is None else terms.product(V)
 
     def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
         """R as a convex cvxpy scalar of a nonnegative expression rho (M,), and constraints.

@@ -11,7 +11,7 @@ from mklref._validate import checked_number
 from mklref.exceptions import NotApplicable
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
-from mklref.regularizers.norms import Polyhedral, ball_exponent, conjugate_exponent, p_norm, quotient
+from mklref.regularizers.norms import LowRank, Polyhedral, ball_exponent, conjugate_exponent, p_norm, quotient
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,19 +110,18 @@ class BlockNorm(Regularizer):
         """For q > 2 from g: d log theta is (2-q) d log rho, all rho being equal at q = inf, and (2-q)/(q-1) d log g."""
         return self.weights_from_dual(g) if self.q > 2.0 else self.weights_from_norms(rho)
 
-    def weights_jacobian(self, g: Array) -> Array:
+    def low_rank_jacobian(self, g: Array) -> LowRank | None:
         """(q*-2)/2 (diag(theta/g^2) - theta theta'/||g||_{q*}^2), negative semidefinite for q > 2; none at q = 1."""
         if self.q <= 2.0:
-            return super().weights_jacobian(g) if self.q == 1.0 else self.ball.weights_jacobian(g)
-        top = float(g.max())
+            return self.ball.low_rank_jacobian(g)
+        top, theta = float(g.max()), self.weights_from_dual(g)
         if top == 0.0:
-            return np.zeros((len(g), len(g)))
-        theta, ratio = self.weights_from_dual(g), g / top
-        norm = p_norm(ratio, self.dual_exponent)
+            return LowRank.diagonally(np.zeros_like(g))
+        ratio, unit = g / top, 0.5 * (self.dual_exponent - 2.0) / top / top
         with np.errstate(over="ignore"):
-            jacobian = np.diag(quotient(theta, ratio**2)) - np.outer(theta, theta) / norm**2
-        finite = np.where(np.isfinite(jacobian), jacobian, 0.0)
-        return np.asarray(0.5 * (self.dual_exponent - 2.0) * finite / top / top)
+            own = quotient(theta, ratio**2)
+        own, rows = (np.where(np.isfinite(own), x, 0.0) for x in (own, theta))
+        return LowRank(unit * own, rows[None], np.full(1, -unit / p_norm(ratio, self.dual_exponent) ** 2))
 
     def smoothed(self, epsilon: float) -> BlockNorm:
         """q at least 1 + epsilon/2: that of p = 1 + epsilon, to first order."""

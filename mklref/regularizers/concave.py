@@ -21,7 +21,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.exceptions import InvalidType, NotApplicable
 from mklref.regularizers.base import Regularizer
-from mklref.regularizers.norms import TIE, Polyhedral, quotient
+from mklref.regularizers.norms import TIE, LowRank, Polyhedral, quotient
 
 _LARGEST_NORM = 1e150
 """Block norms are sought between the reciprocal of this and this, so that their squares are floating-point numbers."""
@@ -162,14 +162,15 @@ class ConcaveBlock(Regularizer):
             return (inside >= (1.0 - TIE) * high).astype(float)
         return quotient(self.norms_from_dual(inside), inside)
 
-    def weights_jacobian(self, g: Array) -> Array:
+    def low_rank_jacobian(self, g: Array) -> LowRank | None:
         """diag(e/(1 - 2e) theta/s^2) with the elasticity e = -x g''(x)/g'(x) at x = rho^2; 0 where rho is 0."""
         if self.g.slopes.low == self.g.slopes.high:
-            return super().weights_jacobian(g)
+            return None
         inside = self.dual_scale(g) * g
         rho = self.norms_from_dual(inside)
         elasticity = np.where(rho > 0.0, self.g.elasticity(rho**2), 0.0)
-        return np.diag(quotient(elasticity / (1.0 - 2.0 * elasticity) * quotient(rho, inside), inside**2))
+        theta = quotient(rho, inside)
+        return LowRank.diagonally(quotient(elasticity / (1.0 - 2.0 * elasticity) * theta, inside**2))
 
     def norms_from_dual(self, s: Array) -> Array:
         """The block norms rho with 2 rho g'(rho^2) = s; 0 up to the slope at 0."""

@@ -9,7 +9,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import checked_choice, checked_number
 from mklref.regularizers.base import Regularizer
-from mklref.regularizers.norms import FEASIBILITY, quotient
+from mklref.regularizers.norms import FEASIBILITY, LowRank, quotient
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +123,7 @@ class ElasticNet(Regularizer):
         shares = np.maximum(1.0 + (1.0 - self.lam) * (apart / self.lam), 0.0)
         return np.asarray(np.where(above, shares, 0.0) / (self.lam + (1.0 - self.lam) * k))
 
-    def weights_jacobian(self, g: Array) -> Array:
+    def low_rank_jacobian(self, g: Array) -> LowRank:
         """Over the kernels above tau: tau/(2 lam) diag(g^-3), in Ivanov form less kappa/(2 lam) (1/g)(1/g)'.
 
         kappa = dtau/dg_m = (1-lam)/(lam + (1-lam) k).
@@ -131,11 +131,11 @@ class ElasticNet(Regularizer):
         tau = self.threshold(g)
         above = g > tau
         inverse = np.divide(1.0, g, out=np.zeros_like(g), where=above)
-        jacobian: Array = np.diag((tau * inverse) * inverse * inverse)
-        if self.form == "ivanov":
-            slope = (1.0 - self.lam) / (self.lam + (1.0 - self.lam) * np.count_nonzero(above))
-            jacobian -= slope * np.outer(inverse, inverse)
-        return jacobian / (2.0 * self.lam)
+        own = (tau * inverse) * inverse * inverse / (2.0 * self.lam)
+        if self.form == "tikhonov":
+            return LowRank.diagonally(own)
+        kappa = (1.0 - self.lam) / (self.lam + (1.0 - self.lam) * np.count_nonzero(above))
+        return LowRank(own, inverse[None], np.full(1, -0.5 * kappa / self.lam))
 
     def smoothed(self, epsilon: float) -> ElasticNet:
         """`ElasticNet(epsilon)` where lam is less: R* is as steep as 1/lam."""

@@ -12,6 +12,7 @@ from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import (
     FEASIBILITY,
+    LowRank,
     Polyhedral,
     block_exponent,
     conjugate_exponent,
@@ -93,26 +94,16 @@ class Lp(Regularizer):
         top = float(g.max())
         return norm_gradient((g / top) ** 2 if top > 0.0 else g, conjugate_exponent(self.p))
 
-    def weights_jacobian(self, g: Array) -> Array:
+    def low_rank_jacobian(self, g: Array) -> LowRank | None:
         """(diag(theta/q) - theta theta'/||q||_{p*}) / (p - 1), the Hessian of ||q||_{p*}, for p > 1; 0 at g = 0."""
         if self.p == 1.0:
-            return super().weights_jacobian(g)
-        top = float(g.max())
+            return None
+        top, theta = float(g.max()), self.weights_from_dual(g)
         if top == 0.0 or np.isinf(self.p):
-            return np.zeros((len(g), len(g)))
-        theta, ratio = self.weights_from_dual(g), (g / top) ** 2
-        jacobian: Array = np.diag(quotient(theta, ratio)) - np.outer(theta, theta) / (theta @ ratio)
-        return jacobian / (self.p - 1.0) / top / top
-
-    def jacobian_product(self, g: Array, V: Array) -> Array:
-        """That of the diagonal less that of the dyad: k^2 M operations."""
-        top = float(g.max())
-        if self.p == 1.0 or top == 0.0 or np.isinf(self.p):
-            return super().jacobian_product(g, V)
-        theta, ratio = self.weights_from_dual(g), (g / top) ** 2
-        along, U = V @ theta, V * np.sqrt(quotient(theta, ratio))
-        product = U @ U.T - np.outer(along, along) / (theta @ ratio)  # of a matrix and itself BLAS computes half
-        return np.asarray(product / (self.p - 1.0) / top / top)
+            return LowRank(np.zeros_like(g), theta[None], np.zeros(1))
+        ratio = (g / top) ** 2
+        own, scale = quotient(theta, ratio), np.full(1, -1.0 / float(theta @ ratio))
+        return LowRank(own / (self.p - 1.0) / top / top, theta[None], scale / (self.p - 1.0) / top / top)
 
     def smoothed(self, epsilon: float) -> Lp:
         return self if self.p >= 1.0 + epsilon else Lp(1.0 + epsilon)
@@ -177,5 +168,5 @@ class Fixed(Regularizer):
     def weights_from_dual(self, g: Array) -> Array:
         return self.weights
 
-    def weights_jacobian(self, g: Array) -> Array:
-        return np.zeros((len(g), len(g)))
+    def low_rank_jacobian(self, g: Array) -> LowRank:
+        return LowRank.diagonally(np.zeros_like(g))

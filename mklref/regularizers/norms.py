@@ -122,6 +122,34 @@ class Polyhedral:
         return self.cost + 2.0 * self.mu * float(theta.sum())
 
 
+class LowRank(NamedTuple):
+    """diag(diagonal) + sum_k scale_k rows_k rows_k', (M, M)."""
+
+    diagonal: Array
+    """(M,), of one sign."""
+    rows: Array
+    """(k, M), few."""
+    scale: Array
+    """(k,)."""
+
+    @classmethod
+    def diagonally(cls, diagonal: Array) -> LowRank:
+        """No rows."""
+        return cls(diagonal, np.zeros((0, len(diagonal))), np.zeros(0))
+
+    def dense(self) -> Array:
+        """The matrix."""
+        return np.diag(self.diagonal) + (self.rows.T * self.scale) @ self.rows
+
+    def product(self, V: Array) -> Array:
+        """V times it times V', for rows V (r, M): r^2 M operations."""
+        if not len(self.rows):  # no root, which rounds: where kernels differ by 1e11, the last bits decide
+            return np.asarray((V * self.diagonal) @ V.T)
+        U, along = V * np.sqrt(np.abs(self.diagonal)), V @ self.rows.T
+        own = U @ U.T  # of a matrix and itself BLAS computes half
+        return np.asarray((-own if self.diagonal.min() < 0.0 else own) + (along * self.scale) @ along.T)
+
+
 class Parts(NamedTuple):
     """R* = max_l N_l(q)/2 of smooth N_l, whose maximiser are shares s of the l, 1's = 1:  theta = sum_l s_l dN_l/dq."""
 

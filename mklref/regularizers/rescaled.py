@@ -13,7 +13,7 @@ from mklref._validate import check_length, checked_number, positive_vector
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
-from mklref.regularizers.norms import Polyhedral, ball_exponent
+from mklref.regularizers.norms import LowRank, Polyhedral, ball_exponent
 from mklref.regularizers.tikhonov import Power
 
 _LEAST = 1e-150
@@ -76,10 +76,13 @@ class Rescaled(Regularizer):
     def weights_from_dual(self, g: Array) -> Array:
         return self._outer(self.base.weights_from_dual(self._inner(g)))
 
-    def weights_jacobian(self, g: Array) -> Array:
+    def low_rank_jacobian(self, g: Array) -> LowRank | None:
         """root_m^2 T_S root_l^2 / factor^3."""
-        inner = self.base.weights_jacobian(self._inner(g))
-        return self._outer(self._outer(inner).T) / self.factor
+        inner = self.base.low_rank_jacobian(self._inner(g))
+        if inner is None:
+            return None
+        diagonal, rows, scale = inner
+        return LowRank(self._outer(self._outer(diagonal)) / self.factor, self._outer(rows), scale / self.factor)
 
     def dual_scale(self, g: Array) -> float:
         return self.base.dual_scale(self._inner(g))

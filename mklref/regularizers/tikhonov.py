@@ -16,6 +16,7 @@ from mklref.regularizers.lp import Lp
 from mklref.regularizers.norms import (
     FEASIBILITY,
     TIE,
+    LowRank,
     Polyhedral,
     block_exponent,
     conjugate_exponent,
@@ -93,12 +94,13 @@ class Tikhonov(Regularizer):
     def weights_from_dual(self, g: Array) -> Array:
         return self.ball.conjugate(g) / (2.0 * self.mu) * self.ball.weights_from_dual(g)
 
-    def weights_jacobian(self, g: Array) -> Array:
+    def low_rank_jacobian(self, g: Array) -> LowRank | None:
         """(theta_Lp theta_Lp' + ||q||_{p*} T_Lp) / (4 mu), the Hessian of ||q||_{p*}^2 / (8 mu), for p > 1."""
-        if self.p == 1.0:
-            return super().weights_jacobian(g)
-        theta = self.ball.weights_from_dual(g)
-        return (np.outer(theta, theta) + 2.0 * self.ball.conjugate(g) * self.ball.weights_jacobian(g)) / (4.0 * self.mu)
+        inner, norm = self.ball.low_rank_jacobian(g), 2.0 * self.ball.conjugate(g)
+        if inner is None:
+            return None
+        diagonal, theta, scale = inner  # its one row is theta_Lp
+        return LowRank(norm * diagonal / (4.0 * self.mu), theta, (1.0 + norm * scale) / (4.0 * self.mu))
 
     def smoothed(self, epsilon: float) -> Tikhonov:
         return self if self.p >= 1.0 + epsilon else Tikhonov(1.0 + epsilon, self.mu)
@@ -178,11 +180,11 @@ class Power(Regularizer):
             return (inside >= 1.0 - TIE).astype(float)
         return np.asarray(inside ** (2.0 / (self.p - 1.0)))
 
-    def weights_jacobian(self, g: Array) -> Array:
+    def low_rank_jacobian(self, g: Array) -> LowRank | None:
         """diag(theta/q) / (p - 1) for p > 1."""
         if self.p == 1.0:
-            return super().weights_jacobian(g)
-        return np.diag(quotient(self.weights_from_dual(g), g**2)) / (self.p - 1.0)
+            return None
+        return LowRank.diagonally(quotient(self.weights_from_dual(g), g**2) / (self.p - 1.0))
 
     def dual_scale(self, g: Array) -> float:
         """At p = 1 what takes the largest g_m to 1; also for p > 1, if R*(g) is beyond floating-point numbers."""

@@ -207,6 +207,18 @@ def test_one_cut_reaches_the_minimum_of_the_model(regularizer, rng):
     assert compared >= 2 or np.isinf(getattr(regularizer, "p", 2.0))
 
 
+@pytest.mark.parametrize("regularizer", [Lp(1.1), BlockNorm(1.04), WeightedLp(1.1, np.linspace(0.5, 2, 100))], ids=str)
+def test_the_whole_curvature_counts_where_only_relatives_with_many_kernels_have_the_minimum_inside(regularizer, rng):
+    """theta is that of q - 2 W'W (theta - theta_c), for W and not for half of it."""
+    q = rng.uniform(0.5, 1.0, size=100)
+    centre = regularizer.weights_from_dual(np.sqrt(q * rng.uniform(0.9, 1.1, size=100)))
+    along, across = q * np.sqrt(5.0 / (q @ centre)), rng.uniform(-1.0, 1.0, size=100)
+    W = np.stack([along, across * np.sqrt(0.05 * (q @ centre)) / np.linalg.norm(centre)])
+    found = step(regularizer, [Cut(np.zeros(1), q, 0.0)], W, centre).weights
+    reached = regularizer.weights_from_dual(np.sqrt(q - 2.0 * W.T @ (W @ (found - centre))))
+    np.testing.assert_allclose(found, reached, atol=1e-3 * found.max())
+
+
 @pytest.mark.parametrize("length", [10.0, 1e5, 1e100])
 def test_a_step_beyond_the_minimum_is_shortened_to_less_than_twice_as_far(length):
     """Along (1, 1), with psi = (theta_1 + theta_2)/2: -6 t + t + t^2/2 is smallest at 5, however long the step was."""

@@ -255,6 +255,30 @@ def test_no_jacobian_where_the_weights_jump(regularizer):
         regularizer.weights_jacobian(np.full(M, 0.5))
 
 
+@pytest.mark.parametrize(
+    "regularizer",
+    [
+        Tikhonov(1.5, 1.0),
+        Power(1.2),
+        HalfPower(1.5),
+        BlockNorm(1.5),
+        BlockNorm(3),
+        WeightedLp(2, SCALE),
+        Lp(np.inf),
+        ElasticNet(0.5),
+        ElasticNet(0.5, "ivanov"),
+        ConcaveBlock(PowerRoot(2)),
+        Groups(PAIRS, 0.3, 0.4),
+    ],
+    ids=str,
+)
+def test_no_matrix_of_the_order_of_the_kernels_is_formed_for_a_product_with_it(regularizer, monkeypatch, rng):
+    g, V = rng.uniform(0.6, 0.9, size=M), rng.normal(size=(2, M))
+    expected = V @ regularizer.weights_jacobian(g) @ V.T
+    monkeypatch.setattr(type(regularizer), "weights_jacobian", None)
+    np.testing.assert_allclose(regularizer.jacobian_product(g, V), expected, rtol=1e-10, atol=1e-10)
+
+
 def test_parameters_are_copies_that_cannot_be_written_to():
     scale = SCALE.copy()
     regularizer = WeightedLp(2, scale)
