@@ -188,8 +188,10 @@ def test_docstrings_name_every_error_of_an_argument_that_makes_no_sense(module):
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_what_is_no_number_is_a_wrong_type(name):
-    optional = name in ("certify", "signed")
-    for kind in KINDS if optional else [None, *KINDS]:
+    kinds = KINDS if name in ("certify", "signed") else [None, *KINDS]
+    for kind in kinds:
+        if name == "certify" and isinstance(kind, np.ndarray):  # scikit-learn's `intercept_`
+            continue
         with pytest.raises(InvalidType, match=r"is .*; give a") as caught:
             NUMBERS[name](kind)
         assert re.match(INTERVALS.get(name, ""), str(caught.value))
