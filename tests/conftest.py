@@ -17,6 +17,7 @@ import mklref
 from mklref.estimators.workers import poll
 
 sys.path.append(str(Path(__file__).parents[1]))  # `validation` is no part of the package; behind what is installed
+collect_ignore = ["validation"] if sys.platform == "win32" else []  # which forks, and measures memory as POSIX does
 gc.disable()  # thousands of tests are made, and none is garbage: looking for it would take half of the time
 
 
