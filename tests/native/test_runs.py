@@ -66,7 +66,7 @@ def test_nothing_worse_than_the_zero_function_is_returned(loss):
 
 def test_a_run_that_ends_early_returns_what_it_knows_to_be_good():
     """Bounds of points for which few kernels were read are far: which point is best is seen at the end alone."""
-    for seed in (0, 5):
+    for seed in (3, 9, 10):
         rng = np.random.default_rng(seed)
         X, y = rng.standard_normal((40, 9)), np.where(rng.random(40) < 0.5, -1.0, 1.0)
         problem = mklref.Problem(mklref.kernels.simplemkl_recipe(X), y, C=100.0, regularizer=Lp(1))

@@ -264,3 +264,18 @@ def test_a_way_past_a_threshold_is_taken_only_where_it_leads_down(rng, monkeypat
     monkeypatch.setattr(_Dual, "_beyond_the_threshold", lambda *line: asked.append(line) or 1e9)
     assert model(regularizer, q, W, theta, newton(regularizer, q, W, theta)) == pytest.approx(expected)
     assert asked
+
+
+def test_the_way_past_a_threshold_ends_before_the_minimum_where_the_slope_is_half_at_most(rng):
+    """F' by differences of F, along a line on which the shares of two cuts move as well."""
+    Q, D, W = rng.exponential(size=(2, M)), np.array([9.0, -9.0]), rng.normal(size=(3, M))
+    dual = _Dual(Lp(1.5), 0.7, Q, D, W, 2.0 * (W.T @ (W @ np.ones(M))))
+    z, share, dz, dshare = W @ np.ones(M), np.array([0.6, 0.4]), rng.normal(size=3), np.array([0.5, -0.5])
+
+    def slope(t, h=1e-6):
+        ahead, behind = (dual.value(z + s * dz, share + s * dshare)[0] for s in (t + h, t - h))
+        return (ahead - behind) / (2.0 * h)
+
+    dz, dshare = (dz, dshare) if slope(0.0) < 0.0 else (-dz, -dshare)
+    end = dual._beyond_the_threshold(z, share, dz, dshare, 1e3, 0.5 * slope(0.0))
+    assert 0.51 * slope(0.0) <= slope(end) <= 0.0
