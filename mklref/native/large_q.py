@@ -33,6 +33,8 @@ _KEPT = 0.1
 _SMALLEST = 1e-10
 """Of the largest v_m."""
 _FLATTEST = 1e-14
+_NO_GAP = float(np.finfo(float).eps)
+"""Relative gap below which there is none but rounding, of either sign."""
 
 
 class LargeQ:
@@ -57,8 +59,8 @@ class LargeQ:
         q = q + 4.0 * errors
         v = self._inside(quotient(np.full_like(theta, theta.max()), theta))
         s = q / v**2
-        mu = self.mu = min(self.mu, _CENTRING * gap / len(v))
         t = 0.5 * float(v @ s)
+        mu = self.mu = max(min(self.mu, _CENTRING * gap / len(v)), _NO_GAP * t / len(v), np.finfo(float).tiny)
         if self.z is None:
             self.z = np.maximum(t * v ** (self.r - 1.0) - 0.5 * s, mu / v)
         vz, normal = v * self.z, v**self.r

@@ -69,6 +69,10 @@ class Loop:
         """The points with images, where kernels can be lost."""
         self.hopeful: Point | None = None
         """The point of the smallest gap if the kernels that were not read for it do not matter."""
+        self.sound: Point | None = None
+        """Of block norms with q > 2 the point of the smallest gap with what rounding adds to it."""
+        self.doubt = self.doubts = np.inf
+        """Its sum of both, and that of the latest point."""
         self.first: Point | None = None
         self.spent: dict[str, float] = {}
         """What the start, and whatever helped out, has cost, by the names of `counters`."""
@@ -120,7 +124,7 @@ class Loop:
                     if self.large_q is None and point.gap <= self.target:
                         continue
                 self.centre = centre = point
-                above = centre.merit - self.best.lower if self.large_q is None else np.inf
+                above = centre.merit - self.best.lower if self.large_q is None else self.doubts
                 patience.look(centre, above, self.target)
             if self.lost() or self.failures >= self.most_failures or patience.waited > self.patience:
                 return Status.STALLED, centre
@@ -214,6 +218,10 @@ class Loop:
         reached = self.reached(point)
         if self.last is not point:
             self.last, records = point, self.recorder.records
+            if self.large_q is not None:
+                self.doubts = point.gap + self.machine.rounding(point.weights, point.intercept, point.upper)
+                if self.doubts < self.doubt:
+                    self.sound, self.doubt = point, self.doubts
             steps = self.steps + int(self.spent.get("inner_steps", 0.0))
             record = Record(
                 iteration=len(records),
@@ -365,7 +373,8 @@ class Loop:
             certified.append(self._judged(hopeful, status))  # bounds for kernels that were not read are far
         if bounds.rounding > self.tol * bounds.size:  # only now is it known what rounding costs
             certified += self._shortened(best, bounds.gap, status)
-            certified += [] if self.first is None else [self._judged(self.first, status)]
+            others = (point for point in (self.first, self.sound) if point is not None and point is not best)
+            certified += [self._judged(point, status) for point in others]
         return min(certified, key=lambda solution: solution.certificate.gap)
 
     def _shortened(self, point: Point, gap: float, status: Status) -> Iterator[Solution]:

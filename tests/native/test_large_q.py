@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from makers import make_problem
@@ -10,6 +13,7 @@ from native.solving import loop_on
 from mklref import Problem, solve
 from mklref.native.large_q import LargeQ
 from mklref.regularizers import BlockNorm
+from mklref.solution import Status
 
 
 class Ridge:
@@ -130,6 +134,36 @@ def test_a_step_off_the_path_is_not_the_end(monkeypatch):
         assert run.reached(point)
         monkeypatch.setattr(run.machine, "rounding", lambda *_, upper=point.upper: upper)
         assert run.reached(point) != worthless
+
+
+def test_no_gap_is_no_complementarity_of_0():
+    """0/0 in the multipliers, and with them in all weights from then on."""
+    interior, one = LargeQ(BlockNorm(3)), np.ones(1)
+    for gap in (1e-3, 0.0, 0.0):
+        assert np.isfinite(interior.step(one, one, np.array([[0.1]]), gap)).all()
+        assert interior.mu > 0.0
+
+
+def test_the_point_of_the_smallest_gap_with_its_rounding_is_returned(monkeypatch):
+    """Weights of 1e12 have the smallest gap, of which all digits are those of rounding."""
+    problem = make_problem(regularizer=BlockNorm(np.inf))
+    run = loop_on(problem)
+    run.iterate(run.begin(np.ones(problem.n_kernels)))
+    good = run.last
+    best = replace(good, weights=1e12 * good.weights, upper=good.lower)
+    run.sound, run.doubt = None, np.inf
+    monkeypatch.setattr(run.machine, "rounding", lambda weights, *_: float(weights.max() > 1e6))
+    for point in (good, best):
+        run.record(point)
+    run.best.point = run.hopeful = best
+
+    def judged(point, status, images=None):
+        gap, rounding = {id(best): (1.0, 1.0), id(good): (1e-3, 0.0)}.get(id(point), (2.0, 0.0))
+        certificate = SimpleNamespace(gap=gap, rounding=rounding, size=1.0)
+        return SimpleNamespace(point=point, status=status, certificate=certificate)
+
+    monkeypatch.setattr(run, "_judged", judged)
+    assert run.solution(Status.STALLED).point is good
 
 
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge", "hinge", "epsilon_insensitive"])
