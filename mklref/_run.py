@@ -55,6 +55,8 @@ class Recorder(Generic[R]):
         self.records: list[R] = []
         self.raised = False
         """Whether the callback did: its errors are nobody's to catch, those of a solver of the same kind may be."""
+        self.limit: Status | None = None
+        """Why the run has to end after the last record, whether its goal is reached or not."""
         self._first = 0
         self._line = Progress(progress, label, target=tol, quantity=quantity)
 
@@ -94,13 +96,9 @@ class Recorder(Generic[R]):
         self.records.append(record)
         self._line.update(shown)
         asked = self.tell(record)
-        if reached is not None:
-            return reached
-        if asked:
-            return Status.STOPPED
-        if self.late:
-            return Status.TIME_LIMIT
-        return Status.ITERATION_LIMIT if len(self.records) - self._first >= self.max_iter else None
+        full = Status.ITERATION_LIMIT if len(self.records) - self._first >= self.max_iter else None
+        self.limit = Status.STOPPED if asked else Status.TIME_LIMIT if self.late else full
+        return reached or self.limit
 
     @contextmanager
     def running(self, solution: Callable[[], Any]) -> Iterator[None]:

@@ -56,8 +56,8 @@ _SAVED = 0.1
 """A point of other processes is fetched when its gap is that share of the one that was fetched before."""
 _ROWS = 50
 """Rows of L'DL for each column of L, if there are many more."""
-_LITTLE = 1e5
-"""Entries of L with which a certificate costs so little that every point may have one."""
+_LITTLE = 1e4
+"""Entries of L with which a certificate costs so little that every point may have one; with 1e5 ends took 3 to 11 s."""
 _ENOUGH = 0.03
 """Share of the gap that is wanted which the products may have: smaller ones cost digits."""
 

@@ -115,6 +115,7 @@ def solve_factored(
             best: Solution | None = None
             while True:
                 status = path.follow(target)
+                status = recorder.limit or status  # a goal that the certificate does not confirm is none
                 solution = _solution(given, path, path.best, path.rounds.kept(), status, tol)
                 if best is not None and best.certificate.gap < solution.certificate.gap:
                     # The bounds of the path are no certificate, by which a point before may have been better.
@@ -122,7 +123,7 @@ def solve_factored(
                 best = solution
                 if solution.status is Status.OPTIMAL:
                     return solution
-                if path.fits:
+                if status is Status.OPTIMAL and path.fits:
                     path.trusted = False
                 elif status is Status.OPTIMAL and target >= 1e-3 * tol:
                     target *= _SHARPER
@@ -238,8 +239,10 @@ def _solution(
 
 
 def _or_earlier(problem: Problem, path: Path, solution: Solution, tol: float) -> Solution:
-    """A solution, or that of an earlier point whose certificate is better: bounds of the path are none."""
+    """A solution, or, while there is time, that of an earlier point with a better certificate: bounds are none."""
     for point, beta in path.points[:-1]:
+        if path.recorder.late:
+            break
         other = _solution(problem, path, point, beta, solution.status, tol)
         solution = other if other.certificate.gap < solution.certificate.gap else solution
     return solution
@@ -256,7 +259,7 @@ def _candidates(
     small: beta = 0 is exact, or if beta has to sum to c_b, theta = 0.
     """
     psi = path.psi
-    each = [psi.weights(psi.inside(point.s))[psi.member]]
+    each, fitting = [psi.weights(psi.inside(point.s))[psi.member]], _fitting(path, point)
     if as_it_is:
         yield beta, each[0]
         return
@@ -265,7 +268,7 @@ def _candidates(
     if path.unit == 0.0 and path.first.loss.targets == "real":
         yield np.zeros_like(beta), each[0]
     if path.fits:
-        yield _towards(problem, point, beta, _fitting(path, point)), _fitting(path, point)
+        yield _towards(problem, point, beta, fitting), fitting
     ended = settled(problem, beta)
     yield ended, each[0]
     yield settled(problem, _towards(problem, point, ended, each[0])), each[0]
@@ -277,8 +280,8 @@ def _candidates(
     if path.first.intercept_cost:
         yield beta, np.zeros_like(each[0])
     if psi.fixed is None:
-        fitting = _fitting(path, point)
-        yield _towards(problem, point, beta, fitting), fitting
+        if not path.fits:
+            yield _towards(problem, point, beta, fitting), fitting
         squares = np.sum([problem.kernels.norms(row) ** 2 for row in beta], axis=0)
         yield beta, problem.regularizer.weights_from_dual(np.sqrt(squares))
     if not path.first.intercept_cost:  # the path may have ended far from anything

@@ -17,6 +17,7 @@ from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import (
     FEASIBILITY,
     TIE,
+    LowRank,
     Parts,
     Polyhedral,
     conjugate_exponent,
@@ -136,37 +137,22 @@ class Groups(Regularizer):
         outer = norm_gradient(self._across(ratio, within, -self.p), across) * self.sizes**-self.p
         return np.asarray(outer[self.group_of] * self._blocks.norm_gradients(ratio, within))
 
-    def weights_jacobian(self, g: Array) -> Array:
+    def low_rank_jacobian(self, g: Array) -> LowRank | None:
         """For p + q < 1 the Hessian of the mixed norm with exponents a = 1/(1-q) in and b = 1/(1-p-q) across groups.
 
         (a-1) diag(theta/q) + (b-a) (theta_l theta_l'/theta_l'q_l within groups) - (b-1) theta theta'/theta'q.
         """
         within, across = (conjugate_exponent(exponent) for exponent in self._ball_exponents)
         if np.isinf(across):
-            return super().weights_jacobian(g)
-        top = float(g.max())
+            return None
+        top, theta = float(g.max()), self.weights_from_dual(g)
         if top == 0.0:
-            return np.zeros((len(g), len(g)))
-        owner, theta, ratio = self.group_of, self.weights_from_dual(g), (g / top) ** 2
-        totals = np.bincount(owner, theta * ratio)
-        jacobian: Array = (within - 1.0) * np.diag(quotient(theta, ratio))
-        same_group = owner[:, None] == owner
-        jacobian += (across - within) * same_group * np.outer(quotient(theta, totals[owner]), theta)
-        jacobian -= (across - 1.0) * np.outer(theta, theta) / totals.sum()
-        return jacobian / top / top
-
-    def jacobian_product(self, g: Array, V: Array) -> Array:
-        """That of the diagonal, and of a dyad for each group: k^2 M operations."""
-        within, across = (conjugate_exponent(exponent) for exponent in self._ball_exponents)
-        top = float(g.max())
-        if np.isinf(across) or top == 0.0:
-            return super().jacobian_product(g, V)
-        theta, ratio = self.weights_from_dual(g), (g / top) ** 2
-        totals, U = self._blocks.sums(theta * ratio), V * np.sqrt((within - 1.0) * quotient(theta, ratio))
-        along = self._blocks.sums(V * theta)
-        product = U @ U.T + (across - within) * (quotient(along, totals) @ along.T)
-        product -= (across - 1.0) * np.outer(along.sum(axis=1), along.sum(axis=1)) / totals.sum()
-        return np.asarray(product / top / top)
+            return LowRank.diagonally(np.zeros_like(g))
+        ratio = (g / top) ** 2
+        totals = self._blocks.sums(theta * ratio)
+        rows = np.vstack([np.where(self.group_of == np.arange(len(totals))[:, None], theta, 0.0), theta])
+        scale = np.append(quotient(np.full_like(totals, across - within), totals), (1.0 - across) / totals.sum())
+        return LowRank((within - 1.0) * quotient(theta, ratio) / top / top, rows, scale / top / top)
 
     @property
     def _ball_exponents(self) -> tuple[float, float]:
@@ -229,8 +215,8 @@ class _Blocks:
         self.starts = np.cumsum([0, *map(len, groups[:-1])])
 
     def sums(self, x: Array) -> Array:
-        """The sum over each group of x (M,), or of rows (k, M)."""
-        return np.asarray(np.add.reduceat(x[..., self.order], self.starts, axis=-1))
+        """The sum over each group of x (M,)."""
+        return np.asarray(np.add.reduceat(x[self.order], self.starts))
 
     @np.errstate(over="ignore")  # beside an entry that is not finite
     def p_norms(self, x: Array, p: float) -> Array:

@@ -128,7 +128,7 @@ class LowRank(NamedTuple):
     diagonal: Array
     """(M,), of one sign."""
     rows: Array
-    """(k, M), few."""
+    """(k, M), few, or one for each group."""
     scale: Array
     """(k,)."""
 

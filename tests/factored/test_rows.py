@@ -9,7 +9,8 @@ from scipy.sparse import csr_matrix
 
 import mklref
 from mklref import Lp, kernels, losses
-from mklref.factored import path
+from mklref._run import Recorder
+from mklref.factored import path, solver
 from mklref.factored.nearby import Nearby
 from mklref.factored.rounds import samples_for
 from mklref.factored.shard import Own, Shard
@@ -321,6 +322,24 @@ def test_a_run_that_ends_later_is_no_worse(loss):
     given = problem(loss, Lp(1), C=10.0, intercept=loss.intercept != "forbidden")
     gaps = [mklref.solve(given, max_iter=steps).certificate.gap for steps in range(1, 6)]
     assert np.all(np.diff(gaps) <= 0.0)
+
+
+def test_no_earlier_points_are_judged_once_the_time_is_over(monkeypatch):
+    judged, own = [], solver._solution
+    monkeypatch.setattr(Recorder, "late", property(lambda run: len(run.records) >= 4))
+    monkeypatch.setattr(solver, "_solution", lambda *given: judged.append(given) or own(*given))
+    assert mklref.solve(problem(losses.Hinge(), Lp(1), C=10.0)).status is mklref.Status.TIME_LIMIT
+    assert len(judged) == 1
+
+
+def test_limits_end_a_run_whose_goal_the_certificate_does_not_confirm(monkeypatch):
+    monkeypatch.setattr(solver, "_MARGIN", 1e4)  # the path says so far too early
+    given = problem(losses.Hinge(), Lp(2))
+    for steps in range(2, 8):
+        stopped = mklref.solve(given, callback=lambda record, last=steps - 1: record.iteration >= last)
+        ended = mklref.solve(given, max_iter=steps)
+        assert [one.status for one in (stopped, ended)] == [mklref.Status.STOPPED, mklref.Status.ITERATION_LIMIT]
+        assert len(stopped.history.records) == len(ended.history.records) == steps
 
 
 @pytest.mark.parametrize(("loss", "most"), [(losses.Squared(), 8), (losses.Logistic(), 18)], ids=str)
