@@ -24,8 +24,8 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._untrusted import require_room
-from mklref._validate import checked_flag, common_index, names_of_rows
-from mklref.exceptions import InvalidInput, InvalidTarget, InvalidType, MissingExtra, UnsafeFile
+from mklref._validate import checked_flag, require_one_order
+from mklref.exceptions import InvalidInput, InvalidType, MissingExtra, UnsafeFile
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.evaluation import Block, Samples
 from mklref.kernels.fitted import FittedFamily
@@ -54,8 +54,8 @@ def joined(X: Any) -> Any:
     Raises
     ------
     InvalidInput
-        Blocks whose names do not tell them apart, with different numbers of samples, or data frames that name these
-        differently.
+        Blocks whose names do not tell them apart, with different numbers of samples, or data frames that have these
+        in different orders.
     InvalidType
         A sparse block.
     """
@@ -80,7 +80,7 @@ def joined(X: Any) -> Any:
                 f"the block {name!r} of X is sparse; give it as a dense array, .toarray(), or for kernels of products "
                 "all blocks as one matrix, scipy.sparse.hstack."
             )
-    index = common_index({f"the block {name!r} of X": block for name, block in blocks.items()})
+    index = require_one_order({f"the block {name!r} of X": block for name, block in blocks.items()})
     names = tuple(f"{name}:{column}" for name, block in blocks.items() for column in _columns(block))
     return Joined(np.concatenate([np.asarray(block) for block in blocks.values()], axis=1), names, index)
 
@@ -93,19 +93,6 @@ def _require_names(given: Iterable[Any]) -> None:
         raise InvalidInput(
             f"X holds the blocks {', '.join(map(repr, names))}; give each a name that differs from the others before "
             "the first colon, where per_group(:, ...) ends it."
-        )
-
-
-def require_same_order(X: Any, y: Any) -> None:
-    """Raise `InvalidTarget` where the targets are those of the samples, by their names, in another order."""
-    index, other = names_of_rows(X), names_of_rows(y)
-    if index is None or other is None or len(index) != len(other) or index.equals(other):
-        return
-    if index.is_unique and other.is_unique and index.isin(other).all():
-        i = int(np.argmin(np.asarray(index == other)))
-        raise InvalidTarget(
-            f"y has the samples of X in another order: row {i} is {index[i]!r} in X and {other[i]!r} in y. Give "
-            "y.loc[X.index], or without names, y.to_numpy(), targets that are in the order of X."
         )
 
 
