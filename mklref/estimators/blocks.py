@@ -4,7 +4,8 @@
     {"rna": A, "protein": B}      rna:x0, ..., or rna:NAME from the names of a data frame
     a frame with two levels       rna:NAME
 
-`per_group(":", family)` is then the family on each block, and on("rna", "rna:*", family) on one of them.
+`per_group(":", family)` is then the family on each block, on blocks named alike up to a colon together, and
+on("rna", "rna:*", family) on one of them.
 
 Sparse samples serve kernels of the products x'z, linear and polynomial ones and what is composed of them. The products
 are those of sparse matrices; they and the kernels are dense, as the training matrices are.
@@ -54,7 +55,7 @@ def joined(X: Any) -> Any:
     Raises
     ------
     InvalidInput
-        Blocks whose names do not tell them apart, with different numbers of samples, or data frames that have these
+        Blocks whose names are the same as texts, with different numbers of samples, or data frames that have these
         in different orders.
     InvalidType
         A sparse block.
@@ -86,14 +87,10 @@ def joined(X: Any) -> Any:
 
 
 def _require_names(given: Iterable[Any]) -> None:
-    """Raise `InvalidInput` unless the names of blocks differ as far as `per_group(":", ...)` reads them."""
-    names = [str(name) for name in given]
-    read = [name.partition(":")[0] for name in names]
-    if "" in read or len(set(read)) < len(read):
-        raise InvalidInput(
-            f"X holds the blocks {', '.join(map(repr, names))}; give each a name that differs from the others before "
-            "the first colon, where per_group(:, ...) ends it."
-        )
+    """Raise `InvalidInput` unless the names of blocks differ as texts."""
+    names = list(given)
+    if len(set(map(str, names))) < len(names):
+        raise InvalidInput(f"blocks of X have one name as texts: {', '.join(map(repr, names))}; rename one of them.")
 
 
 def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:

@@ -192,12 +192,12 @@ def test_blocks_in_different_orders_are_not_put_side_by_side(three_classes):
     )
     for other in (right, right.to_numpy(), right.reset_index(drop=True), lagged, others):  # in one order, or who knows
         assert np.asarray(joined([left, other])).tolist() == X.tolist()
-    for names in ((1, "1"), ("a:b", "a"), ("", "a")):  # what is one key, one group, or none
-        with pytest.raises(InvalidInput, match="differs from the others before the first colon"):
-            joined(dict(zip(names, (left, right), strict=True)))
-    levels = pd.MultiIndex.from_tuples([("a:b", j) for j in range(left.shape[1])] + [("a", "x")])
-    with pytest.raises(InvalidInput, match="X holds the blocks 'a:b', 'a'; give"):
-        joined(pd.DataFrame(X, columns=levels))
+    levels = pd.MultiIndex.from_tuples([(1, j) for j in range(left.shape[1])] + [("1", "x")])
+    for blocks in ({1: left, "1": right}, pd.DataFrame(X, columns=levels)):
+        with pytest.raises(InvalidInput, match="blocks of X have one name as texts: 1, '1'; rename"):
+            joined(blocks)
+    of_parts = model.fit({"rna:all": left, "rna:few": right, "adt": X}, y)
+    assert list(of_parts.kernel_groups_) == ["rna", "adt"]
     with pytest.raises(InvalidType, match="the block 'b' of X is sparse"):
         model.fit({"a": left, "b": csr_array(X)}, y)
 
