@@ -159,7 +159,7 @@ class UselessModelWarning(MKLWarning):
     """A model that predicts the same for every sample, or that is no better than that."""
 
 
-_BETWEEN = {"mklref", "sklearn", "joblib", "contextlib", "concurrent", "threading"}
+_BETWEEN = {"mklref", "sklearn", "joblib", "numpy", "contextlib", "concurrent", "threading"}
 """Who may stand between a user and a warning: this package, what calls estimators, and decorators."""
 
 
