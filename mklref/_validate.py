@@ -293,14 +293,14 @@ def require_one_order(parts: Mapping[str, Any], error: type[InvalidInput] = Inva
             if len(index) == len(other) and index.is_unique and other.is_unique:
                 rows, others = index.tolist(), other.tolist()  # pandas compares no indices of all kinds
                 shared = set(rows).intersection(others)
-                pairs = zip(*([name for name in names if name in shared] for names in (others, rows)), strict=True)
-                if moved := next(((i, *pair) for i, pair in enumerate(pairs) if pair[0] != pair[1]), None):
-                    raise error(
-                        f"{first} and {label} have their samples in different orders: of those in both, number "
-                        f"{moved[0]} is {moved[1]!r} in the first, {moved[2]!r} in the second. Bring one into the "
-                        "order of the other, .loc[index], or, if their rows are in one order, drop the names, "
-                        ".reset_index(drop=True)."
-                    )
+                pairs = zip(*([name for name in names if name in shared] for names in (others, rows)), strict=False)
+                for i, (a, b) in enumerate(pairs):
+                    if {a} != {b}:  # as a missing name has no truth value
+                        raise error(
+                            f"{first} and {label} have their samples in different orders: of those in both, number {i} "
+                            f"is {a!r} in the first, {b!r} in the second. Bring one into the order of the other, "
+                            ".loc[index], or, if their rows are in one order, drop the names, .reset_index(drop=True)."
+                        )
         known[label] = index
     return next(iter(known.values()), None)
 

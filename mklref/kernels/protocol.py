@@ -198,8 +198,10 @@ def indices(index: Any, n: int, label: str = "samples") -> Any:
     return found
 
 
-_SHAPES = {"weights": "({},), one for each kernel", "v": "({},), one entry for each sample"} | {
-    "vectors": "(k, {}), a row for each vector and a column for each sample"
+_SHAPES = {
+    "weights": "({},), one for each kernel",
+    "v": "({},), one entry for each sample",
+    "vectors": "(k, {}), a row for each vector and a column for each sample",
 }
 
 

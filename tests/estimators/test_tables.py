@@ -231,7 +231,8 @@ def test_targets_in_another_order_than_their_samples_are_refused(three_classes):
     pairs = pd.MultiIndex.from_product([range(len(X) // 2), list("ab")])
     days = pd.date_range("2020", periods=len(X))
     twice, counted = [0] * len(X), range(1, len(X) + 1)
-    for index, other in ((pairs, days), (pairs, counted), (days, days.to_period("D")), (twice, shuffled)):
+    unknown = [pd.Index([pd.NA, *ids[2:], end]) for end in "ab"]
+    for index, other in ((pairs, days), (pairs, counted), (days, days.to_period("D")), (twice, shuffled), unknown):
         model.fit(frame.set_axis(index), pd.Series(y, index=other))
     gram = pd.DataFrame(X @ X.T, index=ids, columns=ids)
     for matrices in (gram, [gram, gram]):
