@@ -207,8 +207,9 @@ def test_a_target_that_pandas_calls_missing_is_named(three_classes, dtype):
     X, y, _ = three_classes
     target = pd.Series(y, dtype=object)
     target[2] = pd.NA
-    with pytest.raises(InvalidTarget, match=rf"y\[2\] is missing; drop .*\(1 of {len(y)}\)"):
-        MKLClassifier("linear").fit(X, target.astype(dtype))
+    for given in (target.astype(dtype), target.astype(dtype).to_frame()):
+        with pytest.raises(InvalidTarget, match=rf"y\[2\] is missing; drop .*\(1 of {len(y)}\)"):
+            MKLClassifier("linear").fit(X, given)
 
 
 def test_targets_in_another_order_than_their_samples_are_refused(three_classes):
