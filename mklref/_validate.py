@@ -277,31 +277,31 @@ def checked_targets(y: Any, n: int) -> Array:
     return array.astype(np.float64, copy=False)
 
 
-def names_of_rows(X: Any) -> Any:
-    """The index of a data frame or series; None where there is none, or rows are counted from 0, which is no name."""
-    index: Any = getattr(X, "index", None)
-    counted = type(index).__name__ == "RangeIndex" and index.start == 0
-    return None if counted or not hasattr(index, "equals") else index
+def require_one_order(parts: Mapping[str, Any], error: type[InvalidInput] = InvalidInput) -> Any:
+    """The names of the rows of the first data frame or series that has some; rows counted from 0 have none.
 
-
-def common_index(parts: Mapping[str, Any]) -> Any:
-    """The names of the rows of what lies side by side, if anything has some.
-
-    `InvalidInput` unless all data frames have the same rows in the same order, by their names.
+    The error where samples, by such names, are in different orders in two parts. Of parts that share no names, lag by
+    some rows or name rows twice nobody can say that their rows do not belong together.
     """
     known: dict[str, Any] = {}
     for label, part in parts.items():
-        if (index := names_of_rows(part)) is None:
+        index: Any = getattr(part, "index", None)
+        counted = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
+        if counted or not hasattr(index, "equals") or any(index.equals(other) for other in known.values()):
             continue
+        for first, other in known.items():
+            if len(index) == len(other) and index.is_unique and other.is_unique:
+                rows, others = index.tolist(), other.tolist()  # pandas compares no indices of all kinds
+                shared = set(rows).intersection(others)
+                pairs = zip(*([name for name in names if name in shared] for names in (others, rows)), strict=False)
+                for i, (a, b) in enumerate(pairs):
+                    if {a} != {b}:  # as a missing name has no truth value
+                        raise error(
+                            f"{first} and {label} have their samples in different orders: of those in both, number {i} "
+                            f"is {a!r} in the first, {b!r} in the second. Bring one into the order of the other, "
+                            ".loc[index], or, if their rows are in one order, drop the names, .reset_index(drop=True)."
+                        )
         known[label] = index
-        first, expected = next(iter(known.items()))
-        if len(index) == len(expected) and not index.equals(expected):
-            i = int(np.argmin(np.asarray(index == expected)))
-            raise InvalidInput(
-                f"{first} and {label} have other samples, or the same in another order: row {i} is {expected[i]!r} and "
-                f"{index[i]!r}. Bring the second into the order of the first, .loc[index], or, if the rows are in one "
-                "order, drop their names, .reset_index(drop=True)."
-            )
     return next(iter(known.values()), None)
 
 

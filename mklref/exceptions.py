@@ -159,9 +159,13 @@ class UselessModelWarning(MKLWarning):
     """A model that predicts the same for every sample, or that is no better than that."""
 
 
+_BETWEEN = {"mklref", "sklearn", "joblib", "numpy", "contextlib", "concurrent", "threading"}
+"""Who may stand between a user and a warning: this package, what calls estimators, and decorators."""
+
+
 def warn(message: str, category: type[Warning]) -> None:
-    """Warn at the line that called this package, however many of its functions are between."""
+    """Warn at the line that called this package, itself or by scikit-learn, however many functions are between."""
     level, frame = 1, sys._getframe()
-    while frame.f_back is not None and frame.f_globals["__name__"].startswith("mklref."):
+    while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _BETWEEN:
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)

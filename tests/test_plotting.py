@@ -162,6 +162,11 @@ def test_what_cannot_be_drawn_is_refused(call, message, error):
         call()
 
 
+def test_axes_of_other_projections_of_the_plane_are_drawn_on():
+    ax = plt.figure().add_subplot(projection="polar")
+    assert plotting.weights(THETA, ax=ax) is ax
+
+
 def test_a_path_without_kernels():
     assert plotting.path([0.1, 1.0], np.zeros((2, 3))).get_ylim() == (0.0, 1.08)
 

@@ -19,9 +19,9 @@ from sklearn.utils.validation import (
 )
 
 from mklref._typing import Array
-from mklref._validate import checked_choice, checked_number, checked_verbosity
+from mklref._validate import checked_choice, checked_number, checked_verbosity, require_one_order
 from mklref.certificate import Bounds
-from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products, require_same_order
+from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
 from mklref.estimators.gram import (
     PRECOMPUTED,
@@ -49,7 +49,7 @@ from mklref.estimators.samples import (
     warn_of_scales,
 )
 from mklref.estimators.workers import gathered, poll
-from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType, warn
+from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidTarget, InvalidType, warn
 from mklref.kernels import Kernel, KernelStack
 from mklref.kernels.fitted import as_texts
 from mklref.kernels.functions import grouped
@@ -143,7 +143,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         else:
             rows = X = joined(X)
         if y:
-            require_same_order(rows, y[0])
+            require_one_order({"X": rows, "y": y[0]}, InvalidTarget)
         if not self._is_precomputed():
             texts = self._texts(X, reset=True)
             if texts is None:

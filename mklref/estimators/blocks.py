@@ -4,7 +4,8 @@
     {"rna": A, "protein": B}      rna:x0, ..., or rna:NAME from the names of a data frame
     a frame with two levels       rna:NAME
 
-`per_group(":", family)` is then the family on each block, and on("rna", "rna:*", family) on one of them.
+`per_group(":", family)` is then the family on each block, on blocks named alike up to a colon together, and
+on("rna", "rna:*", family) on one of them.
 
 Sparse samples serve kernels of the products x'z, linear and polynomial ones and what is composed of them. The products
 are those of sparse matrices; they and the kernels are dense, as the training matrices are.
@@ -24,8 +25,8 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._untrusted import require_room
-from mklref._validate import checked_flag, common_index, names_of_rows
-from mklref.exceptions import InvalidInput, InvalidTarget, InvalidType, MissingExtra, UnsafeFile
+from mklref._validate import checked_flag, require_one_order
+from mklref.exceptions import InvalidInput, InvalidType, MissingExtra, UnsafeFile
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.evaluation import Block, Samples
 from mklref.kernels.fitted import FittedFamily
@@ -54,8 +55,8 @@ def joined(X: Any) -> Any:
     Raises
     ------
     InvalidInput
-        Blocks whose names do not tell them apart, with different numbers of samples, or data frames that name these
-        differently.
+        Blocks whose names are the same as texts, with different numbers of samples, or data frames that have these
+        in different orders.
     InvalidType
         A sparse block.
     """
@@ -80,33 +81,16 @@ def joined(X: Any) -> Any:
                 f"the block {name!r} of X is sparse; give it as a dense array, .toarray(), or for kernels of products "
                 "all blocks as one matrix, scipy.sparse.hstack."
             )
-    index = common_index({f"the block {name!r} of X": block for name, block in blocks.items()})
+    index = require_one_order({f"the block {name!r} of X": block for name, block in blocks.items()})
     names = tuple(f"{name}:{column}" for name, block in blocks.items() for column in _columns(block))
     return Joined(np.concatenate([np.asarray(block) for block in blocks.values()], axis=1), names, index)
 
 
 def _require_names(given: Iterable[Any]) -> None:
-    """Raise `InvalidInput` unless the names of blocks differ as far as `per_group(":", ...)` reads them."""
-    names = [str(name) for name in given]
-    read = [name.partition(":")[0] for name in names]
-    if "" in read or len(set(read)) < len(read):
-        raise InvalidInput(
-            f"X holds the blocks {', '.join(map(repr, names))}; give each a name that differs from the others before "
-            "the first colon, where per_group(:, ...) ends it."
-        )
-
-
-def require_same_order(X: Any, y: Any) -> None:
-    """Raise `InvalidTarget` where the targets are those of the samples, by their names, in another order."""
-    index, other = names_of_rows(X), names_of_rows(y)
-    if index is None or other is None or len(index) != len(other) or index.equals(other):
-        return
-    if index.is_unique and other.is_unique and index.isin(other).all():
-        i = int(np.argmin(np.asarray(index == other)))
-        raise InvalidTarget(
-            f"y has the samples of X in another order: row {i} is {index[i]!r} in X and {other[i]!r} in y. Give "
-            "y.loc[X.index], or without names, y.to_numpy(), targets that are in the order of X."
-        )
+    """Raise `InvalidInput` unless the names of blocks differ as texts."""
+    names = list(given)
+    if len(set(map(str, names))) < len(names):
+        raise InvalidInput(f"blocks of X have one name as texts: {', '.join(map(repr, names))}; rename one of them.")
 
 
 def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any, cast
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, common_index, require_finite
+from mklref._validate import as_float_array, require_finite, require_one_order
 from mklref.estimators.blocks import Joined, SparseFamily, is_sparse
 from mklref.estimators.factors import FactorFamily
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
@@ -190,7 +190,7 @@ def kernels_last(array: FloatArray) -> bool:
 def _stacked(X: Any) -> FloatArray:
     """Three axes; one matrix is one kernel, stacked along the last axis."""
     if isinstance(X, list | tuple):
-        common_index({f"X[{m}]": matrix for m, matrix in enumerate(X)})
+        require_one_order({f"X[{m}]": matrix for m, matrix in enumerate(X)})
     array = as_float_array(X.dense() if isinstance(X, KernelStack) else X, "X")
     if array.ndim == 2:
         array = array[:, :, None]

@@ -173,7 +173,7 @@ def require_unmasked(**given: Any) -> None:
 
 def require_present(y: Any) -> None:
     """Raise `InvalidTarget` where an entry of a column of pandas is missing, of which NumPy has no word for texts."""
-    if getattr(y, "ndim", 0) == 1 and hasattr(y, "isna") and (missing := np.asarray(y.isna())).any():
+    if hasattr(y, "isna") and np.size(y) == len(y) and (missing := np.ravel(y.isna())).any():
         some = f"({missing.sum()} of {len(missing)})"
         raise InvalidTarget(f"y[{int(missing.argmax())}] is missing; drop the samples without a target {some}.")
 

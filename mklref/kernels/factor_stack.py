@@ -21,7 +21,7 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import checked_count, checked_members, checked_names, common_index
+from mklref._validate import checked_count, checked_members, checked_names, require_one_order
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, KernelsLost, NotApplicable
 from mklref.kernels.factor_sources import FactorImages, Rows, Source, source_of
 from mklref.kernels.protocol import KernelStack, indices, numbers
@@ -72,7 +72,7 @@ class FactorStack(KernelStack):
             raise InvalidInput("factors is empty; give at least one array L of shape (n, r), for K = L L'.")
         self.names = checked_names(names, len(given))
         labels = [f"factor {name!r}" for name in self.names]
-        common_index(dict(zip(labels, given, strict=True)))
+        require_one_order(dict(zip(labels, given, strict=True)))
         self.sources = tuple(source_of(factor, label) for factor, label in zip(given, labels, strict=True))
         _require_alike(self.sources, labels)
         self._describe()

@@ -198,17 +198,20 @@ def indices(index: Any, n: int, label: str = "samples") -> Any:
     return found
 
 
-_SHAPES = {"weights": "({},), one for each kernel", "v": "({},), one entry for each sample"} | {
-    "vectors": "(k, {}), a row for each vector and a column for each sample"
+_SHAPES = {
+    "weights": "({},), one for each kernel",
+    "v": "({},), one entry for each sample",
+    "vectors": "(k, {}), a row for each vector and a column for each sample",
 }
 
 
 def numbers(label: str, given: Any, length: int) -> Array:
-    """The `weights` or the vector `v` (length,), or `vectors` (k, length), in float64.
+    """The `weights` or the vector `v` (length,), or `vectors` (k, length), in float64; a mask is one of 0 and 1.
 
     `InvalidInput` for another shape, `InvalidType` for what is no real numbers.
     """
-    array = as_float_array(given, label, InvalidInput)
+    mask = isinstance(given, np.ndarray) and given.dtype.kind == "b"
+    array = as_float_array(given.astype(np.float64) if mask else given, label, InvalidInput)
     if array.ndim != 1 + (label == "vectors") or array.shape[-1] != length:
         raise InvalidInput(f"{label} has shape {array.shape}; expected {_SHAPES[label].format(length)} of the stack.")
     return array.astype(np.float64, copy=False)

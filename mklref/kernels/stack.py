@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, checked_members, checked_names, common_index
+from mklref._validate import as_float_array, checked_members, checked_names, require_one_order
 from mklref.exceptions import InvalidKernel
 from mklref.kernels.protocol import KernelStack as KernelStack, indices, numbers
 from mklref.kernels.validation import checked_gram, require_gram, require_psd, rounding_slack
@@ -107,7 +107,8 @@ class ArrayStack(KernelStack):
 
     def rows(self, index: Any) -> FloatArray:
         """Rows K_m[index, :] of every kernel, (M, k, n)."""
-        return np.stack([matrix[indices(index, self.shape[1])] for matrix in self.matrices])
+        index = indices(index, self.shape[1])
+        return np.stack([matrix[index] for matrix in self.matrices])
 
     def dense(self) -> FloatArray:
         """All matrices, (M, n, n); a view where they lie in one array, else a copy."""
@@ -199,7 +200,7 @@ def stack(kernels: Any, names: Sequence[str] | None = None) -> KernelStack:
     InvalidKernel
         Not square, empty, of different orders, not finite, or not symmetric; names kernel and index.
     InvalidInput
-        Data frames whose rows are other samples, or the same in another order, by their names.
+        Data frames with their samples in different orders, by the names of rows.
 
     Warns
     -----
@@ -213,7 +214,7 @@ def stack(kernels: Any, names: Sequence[str] | None = None) -> KernelStack:
     labelled = [(f"kernels[{m}]", matrix) for m, matrix in enumerate(_matrices(kernels))]
     if not labelled:
         raise InvalidKernel("kernels is empty; give at least one Gram matrix of shape (n, n).")
-    common_index(dict(labelled))
+    require_one_order(dict(labelled))
     arrays = [as_float_array(matrix, label) for label, matrix in labelled]
     orders = {array.shape for array in arrays}
     if len(orders) > 1:

@@ -18,14 +18,14 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, column_or_1d
 
 from mklref._typing import Array
-from mklref._validate import checked_count, checked_number, checked_verbosity
+from mklref._validate import checked_count, checked_number, checked_verbosity, require_one_order
 from mklref.datasets import Dataset
 from mklref.estimators.base import BaseMKL
-from mklref.estimators.blocks import Joined, joined, require_same_order
+from mklref.estimators.blocks import Joined, joined
 from mklref.estimators.folds import splits_of
 from mklref.estimators.samples import own_errors
 from mklref.estimators.workers import gathered
-from mklref.exceptions import Interrupted, InterruptedWarning, InvalidType, warn
+from mklref.exceptions import Interrupted, InterruptedWarning, InvalidTarget, InvalidType, warn
 
 
 def samples_of(X: Any, y: Any, groups: Any = None) -> tuple[Any, Any, Any]:
@@ -34,7 +34,7 @@ def samples_of(X: Any, y: Any, groups: Any = None) -> tuple[Any, Any, Any]:
         raise InvalidType("X is None; give one sample a row.")
     with own_errors():
         table = Joined(X.X, X.features) if isinstance(X, Dataset) else X if hasattr(X, "columns") else joined(X)
-        require_same_order(table, y)
+        require_one_order({"X": table, "y": y}, InvalidTarget)
         return tuple(indexable(table, column_or_1d(np.asarray(y), warn=True), groups))
 
 
@@ -61,10 +61,7 @@ def require_some(label: str, finished: int, asked: int, interrupted: bool) -> No
     if not finished:
         raise Interrupted
     if interrupted:
-        warn(
-            f"{label} was interrupted: {finished} of {asked} fits are what it tells.",
-            InterruptedWarning,
-        )
+        warn(f"{label} was interrupted: {finished} of {asked} fits are what it tells.", InterruptedWarning)
 
 
 _NOTHING = 1e-6

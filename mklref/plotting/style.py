@@ -41,7 +41,9 @@ def axes(ax: Any, width: float, height: float) -> Any:
     """The plane Axes that were given, or those of a new figure of this size in inches; else `InvalidType`."""
     require_matplotlib()
     if ax is not None:
-        if getattr(ax, "name", None) != "rectilinear":  # a Figure, an array of Axes, Axes in space
+        from matplotlib.axes import Axes
+
+        if not isinstance(ax, Axes) or hasattr(ax, "zaxis"):  # a Figure, an array of Axes, Axes in space
             raise InvalidType(f"ax is {type(ax).__name__}; give plane Axes of matplotlib: figure, ax = plt.subplots().")
         return ax
     import matplotlib.pyplot as plt

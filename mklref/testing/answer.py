@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mklref import regularizers
-from mklref._validate import checked_count, checked_flag, checked_members, checked_real, checked_words
+from mklref._validate import checked_flag, checked_members, checked_number, checked_real, checked_words
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.losses import LOSSES
 from mklref.problem import Problem
@@ -116,18 +116,18 @@ class Supports:
         ends = [checked_real("p", end, remedy) for end in self.p] if isinstance(self.p, tuple | list) else []
         if len(ends) != 2 or not ends[0] <= ends[1]:
             raise InvalidParameter(f"p = {self.p!r}; {remedy}")
-        intercepts = [self.intercept] if isinstance(self.intercept, bool) else self.intercept
+        intercepts = self.intercept if isinstance(self.intercept, Collection) else [self.intercept]
         for own in checked_members("intercept", intercepts, "give True, False or both."):
             checked_flag("intercept", own)
         checked_flag("sample_weight", self.sample_weight)
         if self.max_kernels is not None:
-            checked_count("max_kernels", self.max_kernels, 1, "the largest number of kernels.")
+            checked_number("max_kernels", self.max_kernels, "[1, inf]", lambda M: M >= 1, "the most kernels, or None.")
 
     def __call__(self, problem: Problem) -> str:
         """Why this problem is out of scope; empty if it is not."""
         loss, kind, count = problem.loss.name, type(problem.regularizer).__name__, problem.n_kernels
         p = problem.regularizer.p if isinstance(problem.regularizer, Lp | WeightedLp) else self.p[0]
-        intercepts = (self.intercept,) if isinstance(self.intercept, bool) else self.intercept
+        intercepts = self.intercept if isinstance(self.intercept, Collection) else [self.intercept]
         supported = {
             f"loss {loss}": self.losses is None or loss in self.losses,
             f"regularizer {kind}": self.regularizers is None or kind in self.regularizers,

@@ -29,9 +29,10 @@ def claim(name: str, value: Any) -> float | None:
 
 
 def claimed_convergence(value: Any) -> bool:
-    """Whether the solver says that it converged: a truth value, or 1 and 0 for one."""
-    if value is None or (np.ndim(value) == 0 and not isinstance(value, str | bytes) and value in (0, 1)):
-        return bool(value)
+    """Whether the solver says that it converged: a truth value, or 1 and 0 for one, by itself or as an array."""
+    with suppress(TypeError, ValueError):  # as of `claim`
+        if value is None or (np.size(value) == 1 and np.ravel(value)[0] in (0, 1)):
+            return bool(np.any(value))
     raise InvalidType(f"converged is {shown(value)}; give True or False.")
 
 

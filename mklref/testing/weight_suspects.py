@@ -76,13 +76,8 @@ def other_regularizers(problem: Problem, point: Point) -> Iterator[Reading]:
     candidates: list[Regularizer] = [Lp(1), Lp(4 / 3), Lp(2), Lp(4), Lp(np.inf), Power(1), Power(2), HalfPower(1)]
     own = problem.regularizer
     if isinstance(own, Lp | Power | Tikhonov) and np.isfinite(p := own.p):
-        candidates += [
-            Lp(p),
-            Power(p),
-            HalfPower(2.0 * p / (p + 1.0)),
-            *([Lp(_exact(p / (p - 1.0)))] if p > 1.0 else []),
-        ]
-        candidates += _penalties(problem, point, p)
+        candidates += [Lp(p), Power(p), HalfPower(2.0 * p / (p + 1.0)), *_penalties(problem, point, p)]
+        candidates += [Lp(_exact(p / (p - 1.0)))] if p > 1.0 else []
     for candidate in [*candidates, *_fitting(problem, point)]:
         if str(candidate) != str(own):
             text = f"it is optimal for {candidate}, the problem has {own}."

@@ -11,6 +11,7 @@ from makers import stacked_kernels
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.model_selection import KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
 
 from mklref import (
     BlockNorm,
@@ -183,6 +184,16 @@ def test_warnings_name_the_line_that_fits(model):
     kinds = {ScaleWarning, UselessModelWarning} | ({ConstantKernelWarning} if hasattr(model, "cv") else set())
     assert {one.category for one in caught} == kinds
     assert {one.filename for one in caught} == {__file__}
+
+
+def test_warnings_name_the_line_of_the_user_through_scikit_learn_and_in_code_without_a_module():
+    X = np.random.default_rng(0).normal(size=(20, 2)) * [1.0, 1e4]
+    model = make_pipeline("passthrough", MKLRegressor("linear"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        cross_val_score(model, X, X[:, 0], cv=2)
+        exec("model.fit(X, X[:, 0])", {"model": model, "X": X})
+    assert [one.filename for one in caught] == [__file__, __file__, "<string>"]
 
 
 def test_equal_samples_with_other_targets_are_other_samples(three_classes):

@@ -175,21 +175,29 @@ def test_blocks_of_variables(three_classes):
     assert joined(X) is X
 
 
-def test_blocks_of_other_samples_are_not_put_side_by_side(three_classes):
+def test_blocks_in_different_orders_are_not_put_side_by_side(three_classes):
     X, y, _ = three_classes
     ids = [f"s{i}" for i in range(len(X))]
     left, right = pd.DataFrame(X[:, :2], index=ids), pd.DataFrame(X[:, 2:], index=ids)
     model = MKLClassifier("per_group(:, linear)")
-    with pytest.raises(InvalidInput, match=r"block 'a' of X and the block 'c' of X .* row 0 is 's0' and 's35'"):
+    with pytest.raises(
+        InvalidInput, match=r"block 'a' of X and the block 'c' of X .* 0 is 's0' in the first, 's35' in"
+    ):
         model.fit({"a": left, "b": X, "c": right[::-1]}, y)
-    for other in (right, right.to_numpy(), right.reset_index(drop=True)):  # the same samples, or rows without names
+    with pytest.raises(InvalidInput, match="0 is 's6' in the first, 's29' in the second"):  # of two draws, 24 in common
+        joined([left[:30], right[:5:-1]])
+    lagged, others = (
+        right.set_axis([*ids[1:], "s36"]),
+        right.set_axis(pd.period_range("2020", periods=len(X), freq="D")),
+    )
+    for other in (right, right.to_numpy(), right.reset_index(drop=True), lagged, others):  # in one order, or who knows
         assert np.asarray(joined([left, other])).tolist() == X.tolist()
-    for names in ((1, "1"), ("a:b", "a"), ("", "a")):  # what is one key, one group, or none
-        with pytest.raises(InvalidInput, match="differs from the others before the first colon"):
-            joined(dict(zip(names, (left, right), strict=True)))
-    levels = pd.MultiIndex.from_tuples([("a:b", j) for j in range(left.shape[1])] + [("a", "x")])
-    with pytest.raises(InvalidInput, match="X holds the blocks 'a:b', 'a'; give"):
-        joined(pd.DataFrame(X, columns=levels))
+    levels = pd.MultiIndex.from_tuples([(1, j) for j in range(left.shape[1])] + [("1", "x")])
+    for blocks in ({1: left, "1": right}, pd.DataFrame(X, columns=levels)):
+        with pytest.raises(InvalidInput, match="blocks of X have one name as texts: 1, '1'; rename"):
+            joined(blocks)
+    of_parts = model.fit({"rna:all": left, "rna:few": right, "adt": X}, y)
+    assert list(of_parts.kernel_groups_) == ["rna", "adt"]
     with pytest.raises(InvalidType, match="the block 'b' of X is sparse"):
         model.fit({"a": left, "b": csr_array(X)}, y)
 
@@ -199,8 +207,9 @@ def test_a_target_that_pandas_calls_missing_is_named(three_classes, dtype):
     X, y, _ = three_classes
     target = pd.Series(y, dtype=object)
     target[2] = pd.NA
-    with pytest.raises(InvalidTarget, match=rf"y\[2\] is missing; drop .*\(1 of {len(y)}\)"):
-        MKLClassifier("linear").fit(X, target.astype(dtype))
+    for given in (target.astype(dtype), target.astype(dtype).to_frame()):
+        with pytest.raises(InvalidTarget, match=rf"y\[2\] is missing; drop .*\(1 of {len(y)}\)"):
+            MKLClassifier("linear").fit(X, given)
 
 
 def test_targets_in_another_order_than_their_samples_are_refused(three_classes):
@@ -211,18 +220,26 @@ def test_targets_in_another_order_than_their_samples_are_refused(three_classes):
     turned = pd.Series(y[::-1], index=ids[::-1])
     for samples in (frame, {"a": frame, "b": X}):
         for use in (model.fit, lambda X, y: evaluate(model, X, y)):
-            with pytest.raises(InvalidTarget, match=r"row 0 is 's0' in X and 's35' in y\. Give y\.loc\[X\.index\]"):
+            with pytest.raises(
+                InvalidTarget, match=r"X and y .* is 's0' in the first, 's35' in the second\. .* \.loc\[index\]"
+            ):
                 use(samples, turned)
     scores = model.fit(frame, y).decision_function(frame)
     shuffled = np.random.default_rng(0).permutation(len(X))
     for target in (turned.loc[ids], pd.Series(y), pd.Series(y, index=range(7, 7 + len(y)))):
         np.testing.assert_array_equal(model.fit(frame, target).decision_function(frame), scores)
     model.fit(frame.set_axis(shuffled), pd.Series(y))
+    pairs = pd.MultiIndex.from_product([range(len(X) // 2), list("ab")])
+    days = pd.date_range("2020", periods=len(X))
+    twice, counted = [0] * len(X), range(1, len(X) + 1)
+    unknown = [pd.Index([pd.NA, *ids[2:], end]) for end in "ab"]
+    for index, other in ((pairs, days), (pairs, counted), (days, days.to_period("D")), (twice, shuffled), unknown):
+        model.fit(frame.set_axis(index), pd.Series(y, index=other))
     gram = pd.DataFrame(X @ X.T, index=ids, columns=ids)
     for matrices in (gram, [gram, gram]):
-        with pytest.raises(InvalidTarget, match="row 0 is 's0' in X and 's35' in y"):
+        with pytest.raises(InvalidTarget, match=r"X and y .* is 's0' in the first, 's35' in"):
             MKLClassifier("precomputed").fit(matrices, turned)
-    with pytest.raises(InvalidInput, match=r"X\[0\] and X\[1\] have other samples"):
+    with pytest.raises(InvalidInput, match=r"X\[0\] and X\[1\] have their samples in different orders"):
         MKLClassifier("precomputed").fit([gram, gram.loc[ids[::-1], ids[::-1]]], y)
 
 

@@ -120,7 +120,7 @@ def test_factors_that_are_data_frames_are_taken_by_their_rows(rng, columns):
     frame = pd.DataFrame(L, columns=columns, index=list("tuvwxyz"))
     for made in (kernels.FactorStack([frame, L]), kernels.factors({"one": frame, "two": L})):
         np.testing.assert_allclose(made.part([1, 2]).block(None), [L[1:3] @ L[1:3].T] * 2)
-    with pytest.raises(InvalidInput, match=r"factor 'K0' and factor 'K2' have other samples, .* row 0 is 't' and 'z'"):
+    with pytest.raises(InvalidInput, match=r"factor 'K0' and factor 'K2' have .* 0 is 't' in the first, 'z' in"):
         kernels.FactorStack([frame, L, frame[::-1]])
 
 

@@ -112,6 +112,7 @@ def test_every_stack_answers_the_questions_of_its_matrices(kind, whole, tmp_path
         ("rows", (i,), K[:, i]),
         ("matrix", (2,), K[2]),
         ("combine", (w,), np.tensordot(w, K, 1)),
+        ("combine", (np.arange(M) != 1,), np.delete(K, 1, 0).sum(0)),
         ("combine_rows", (w, i), np.tensordot(w, K[:, i], 1)),
         ("combine_rows", (np.zeros(M), i), np.zeros((5, n))),
         ("apply", (v,), K @ v),

@@ -155,7 +155,7 @@ def test_gram_matrices_of_other_samples_are_no_stack(K):
     ids = [f"s{i}" for i in range(K.shape[1])]
     frame = pandas.DataFrame(K[0], index=ids, columns=ids)
     assert len(stack([frame, K[1], frame])) == 3
-    with pytest.raises(InvalidInput, match=r"kernels\[0\] and kernels\[2\] have other samples, .* row 0 is 's0' and"):
+    with pytest.raises(InvalidInput, match=r"kernels\[0\] and kernels\[2\] have .* 0 is 's0' in the first"):
         stack([frame, K[1], frame.loc[ids[::-1], ids[::-1]]])
 
 

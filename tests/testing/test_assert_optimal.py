@@ -282,7 +282,13 @@ def test_claims_that_are_no_numbers_are_malformed():
         verdict = judge(problem, Answer(*good, **{name: claimed}))
         assert [finding.fault for finding in verdict.findings] == ["malformed answer"]
         assert f"{name} is" in verdict.explain()
-    for converged, faults in (("no", ["malformed answer"]), ([False], ["malformed answer"]), (np.True_, []), (0, [])):
+    for converged, faults in (
+        ("no", ["malformed answer"]),
+        ([[0], [1, 0]], ["malformed answer"]),
+        ([False], []),
+        (np.array([[1]]), []),
+        (0, []),
+    ):
         assert [finding.fault for finding in judge(problem, Answer(*good, converged=converged)).findings] == faults
 
 

@@ -297,7 +297,7 @@ def test_capabilities_of_the_wrong_type_are_errors(arguments, said):
 
 
 def test_single_capabilities_need_no_collection():
-    supports = Supports(losses="hinge", regularizers="Lp", intercept=True)
+    supports = Supports(losses="hinge", regularizers="Lp", intercept=np.True_, max_kernels=np.inf)
     assert check_solver(solve, supports=supports, include=FEW).count(Outcome.PASSED) == 2
 
 
