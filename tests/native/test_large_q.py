@@ -151,7 +151,7 @@ def test_the_point_of_the_smallest_gap_with_its_rounding_is_returned(monkeypatch
     run.iterate(run.begin(np.ones(problem.n_kernels)))
     good = run.last
     best = replace(good, weights=1e12 * good.weights, upper=good.lower)
-    run.sound, run.doubt = None, np.inf
+    run.sound, run.doubt, run.last = None, np.inf, None
     monkeypatch.setattr(run.machine, "rounding", lambda weights, *_: float(weights.max() > 1e6))
     for point in (good, best):
         run.record(point)
