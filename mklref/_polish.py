@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify, repair
+from mklref.certificate.allowance import squares_error
 from mklref.exceptions import NotApplicable
 from mklref.problem import Point, Problem
 from mklref.regularizers import Regularizer
@@ -201,6 +202,31 @@ def newton(
         g, parts = _norms(regularizer, samples.images(feasible) @ feasible)
         unknown = regularizer.weights_from_dual(g) if kinks is None else np.maximum(unknown + weights_moved, 0.0)
         yield samples.point(feasible, unknown if parts is None else unknown / unknown.sum() @ parts.gradients, b)
+
+
+def fitted(problem: Problem, point: Point) -> Point:
+    """The point with weights that fit its dual variables, within what rounding of q leaves of the closed form.
+
+    Next to a kink of R* the weights are rounding, times a Jacobian J that is large. Of all changes of theta after which
+    sum_m theta_m (K_m beta)_i + b + d_i = 0 on the free samples as nearly as can be, the shortest in units of |J| dq.
+    """
+    samples, theta = Samples(problem), point.weights
+    beta, free = samples.snapped(np.concatenate(problem.split(point.dual_coef)))
+    images, sums = samples.images(beta), samples.sums()
+    with np.errstate(all="ignore"):
+        residual = theta @ images + samples.derivatives(beta, np.sign(beta))[0]
+        residual += np.atleast_1d(point.intercept) @ sums if len(sums) else 0.0
+        noise = sum(
+            squares_error(own, beta[part], images[:, part])
+            for own, part in zip(samples.machines, samples.parts, strict=True)
+        )
+        g = np.sqrt(np.maximum(images @ beta, 0.0) + noise)  # beyond the kink, where J is not 0
+        units = np.abs(problem.regularizer.weights_jacobian(g)) @ noise
+    A = (units[:, None] * images[:, free]).T
+    if not (A.size and np.all(np.isfinite(A)) and np.all(np.isfinite(residual[free]))):
+        return point
+    change: Any = scipy.linalg.lstsq(A, -residual[free], cond=_RANK, lapack_driver="gelsy", check_finite=False)[0]
+    return point._replace(weights=np.maximum(theta + units * change, 0.0))
 
 
 def best_shares(gradients: Array, weights: Array) -> Array:

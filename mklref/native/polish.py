@@ -10,12 +10,13 @@ from itertools import chain
 
 import numpy as np
 
-from mklref._polish import improved, newton
+from mklref._polish import fitted, improved, newton
 from mklref._threads import blas_threads
 from mklref.certificate import Certificate
 from mklref.certificate.allowance import score_bounds
 from mklref.certificate.loss_terms import Scores, stretch, stretched
 from mklref.certificate.rounding import Interval
+from mklref.exceptions import NotApplicable
 from mklref.losses import EpsilonInsensitive
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import Machine
@@ -43,6 +44,11 @@ def polished(machine: Machine | JointMachine, solution: Solution, tol: float, de
             best, certificate = improved(problem, best, candidates, _at_the_limit, certificate)
             if certificate is before:
                 break
+        if not certificate.is_optimal(tol):
+            with suppress(NotApplicable):  # of weights that are no smooth function of q
+                points = _refinements(machine, best, _ENOUGH * abs(certificate.upper))
+                candidates = _until(deadline, (fitted(problem, point) for point in points))
+                best, certificate = improved(problem, best, candidates, _at_the_limit, certificate)
         if not certificate.is_optimal(tol) and 10.0 * certificate.rounding > certificate.gap:
             # Which of these points is the best the allowance hides, until they are off the kinks.
             points = chain([best], _refinements(machine, best, _ENOUGH * abs(certificate.upper)))

@@ -134,7 +134,8 @@ def test_what_was_once_found_is_solved(case):
     rng = np.random.default_rng(1).spawn(case + 1)[case]
     solution = mklref.solve(solves.random_problem(rng))
     assert solution.status is Status.OPTIMAL
-    assert solution.history.counters["machines"] < 100  # 452 where rounding was looked for outside of R*'s domain
+    # Case 470 takes 20 to 196 as C changes in its last digits; 452 where rounding was looked for outside of R*'s set.
+    assert solution.history.counters["machines"] < 300
 
 
 @pytest.mark.parametrize(
