@@ -85,7 +85,7 @@ def test_a_margin_that_is_hard_is_found_whatever_rounding_makes_of_its_losses(lo
     problem = make_problem(loss=loss, seed=16, regularizer=Lp(2)).replace(C=C)
     solution, other = checked(problem), checked(problem.replace(C=1e6))
     overlap(solution, other)
-    assert len(solution.history) <= 60
+    assert len(solution.history) <= 120  # 17 to 71 as the kernels change in their last digits
 
 
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Power(2), ElasticNet(0.4)], ids=str)
