@@ -36,8 +36,6 @@ from mklref.native.step import Cut, shortened, step
 from mklref.regularizers import BlockNorm
 from mklref.solution import History, Record, Solution, Status
 
-_OFF_THE_PATH = 100.0
-"""What rounding costs, in terms of the wanted gap, where a step left weights of block norms with q > 2 too large."""
 _FAR = 1e100
 """Block norms up to which R* has to be finite for a dual without bounds."""
 
@@ -71,8 +69,8 @@ class Loop:
         """The point of the smallest gap if the kernels that were not read for it do not matter."""
         self.sound: Point | None = None
         """Of block norms with q > 2 the point of the smallest gap with what rounding adds to it."""
-        self.doubt = self.doubts = np.inf
-        """Its sum of both, and that of the latest point."""
+        self.doubt = self.least_doubt = np.inf
+        """This sum at the latest point, and the smallest one."""
         self.first: Point | None = None
         self.spent: dict[str, float] = {}
         """What the start, and whatever helped out, has cost, by the names of `counters`."""
@@ -124,7 +122,7 @@ class Loop:
                     if self.large_q is None and point.gap <= self.target:
                         continue
                 self.centre = centre = point
-                above = centre.merit - self.best.lower if self.large_q is None else self.doubts
+                above = centre.merit - self.best.lower if self.large_q is None else self.doubt
                 patience.look(centre, above, self.target)
             if self.lost() or self.failures >= self.most_failures or patience.waited > self.patience:
                 return Status.STALLED, centre
@@ -208,7 +206,7 @@ class Loop:
                 rounding = (1.0 - tuning.TO_THE_END) * wanted
             if point.gap + rounding > wanted and rounding <= max(SPARE, 1.0 - tuning.TO_THE_END) * wanted:
                 self.target, self.rounding = wanted - rounding, rounding
-            elif self.large_q is not None and rounding > _OFF_THE_PATH * wanted:
+            elif self.large_q is not None and rounding > tuning.OFF_THE_PATH * wanted:
                 return bool(np.isinf(self.problem.loss.smoothness))  # of kinks the certificate may know more
         return point.gap <= self.target
 
@@ -219,9 +217,9 @@ class Loop:
         if self.last is not point:
             self.last, records = point, self.recorder.records
             if self.large_q is not None:
-                self.doubts = point.gap + self.machine.rounding(point.weights, point.intercept, point.upper)
-                if self.doubts < self.doubt:
-                    self.sound, self.doubt = point, self.doubts
+                self.doubt = point.gap + self.machine.rounding(point.weights, point.intercept, point.upper)
+                if self.doubt < self.least_doubt:
+                    self.sound, self.least_doubt = point, self.doubt
             steps = self.steps + int(self.spent.get("inner_steps", 0.0))
             record = Record(
                 iteration=len(records),

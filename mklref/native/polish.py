@@ -44,8 +44,8 @@ def polished(machine: Machine | JointMachine, solution: Solution, tol: float, de
             best, certificate = improved(problem, best, candidates, _at_the_limit, certificate)
             if certificate is before:
                 break
-        if not certificate.is_optimal(tol):
-            with suppress(NotApplicable):  # of weights that are no smooth function of q
+        if not certificate.is_optimal(tol) and problem.regularizer.polyhedral(problem.n_kernels) is None:
+            with suppress(NotApplicable):  # of weights that are no smooth function of q for another reason
                 points = _refinements(machine, best, _ENOUGH * abs(certificate.upper))
                 candidates = _until(deadline, (fitted(problem, point) for point in points))
                 best, certificate = improved(problem, best, candidates, _at_the_limit, certificate)

@@ -163,7 +163,7 @@ class Ladder:
         """
         loop = self.loop
         path = CentralPath(machine, point.weights, r=large_q.r)
-        wanted = loop.tol * abs(loop.best.upper)
+        wanted = loop.tol * max(abs(loop.best.upper), loop.zero)
         for _ in range(tuning.LONGEST_PATH):
             try:
                 path.step()
@@ -172,6 +172,8 @@ class Ladder:
             loop.record(loop.assess(machine.weights))
             if loop.stopped is not None or path.complementarity <= tuning.CLEAR * wanted:
                 break
+        if loop.stopped is not None:
+            return loop.resume(point)
         known = np.inf if loop.best.point is None else loop.best.point.gap
         large_q.forget()
         loop.inner_gap = tuning.CLEAR * wanted

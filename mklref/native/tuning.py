@@ -50,6 +50,9 @@ PATIENCE = 12
 At 30, runs that rounding stops take up to twice as many machines."""
 IMPATIENCE = 4
 """The same for block norms with q > 2, before the central path is followed and after it has led to the smallest gap."""
+OFF_THE_PATH = 100.0
+"""What rounding costs, in terms of the wanted gap, where a step left weights of block norms with q > 2 too large: a
+smooth loss goes on from there."""
 FEW_FAILURES, EACH = 2, 100
 """Trial points in a row that are no better before the central path is followed: one more for each so many samples and
 kernels, whose number is the order of its matrices. Were it MOST_FAILURES, lines would take 141 machines in place of 10

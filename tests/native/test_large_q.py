@@ -144,6 +144,25 @@ def test_no_gap_is_no_complementarity_of_0():
         assert interior.mu > 0.0
 
 
+def test_a_run_that_is_stopped_on_its_central_path_solves_no_more_machines():
+    """Kernels of rank one, for which the path is followed; from any of its points on the callback wants no more."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 80))
+    y = np.sign(X.sum(axis=1) + 2.0 * rng.standard_normal(40))
+    problem = Problem([np.outer(x, x) for x in X.T], y, C=100.0, regularizer=BlockNorm(np.inf), loss="hinge")
+    on_path: list[int] = []
+
+    def stop(record):
+        if record.iteration and not record.inner_steps:
+            on_path.append(record.iteration)
+        return bool(on_path)
+
+    stopped = solve(problem, callback=stop)
+    assert on_path
+    assert stopped.status is Status.STOPPED
+    assert stopped.history.counters["machines"] <= on_path[0]
+
+
 def test_the_point_of_the_smallest_gap_with_its_rounding_is_returned(monkeypatch):
     """Weights of 1e12 have the smallest gap, of which all digits are those of rounding."""
     problem = make_problem(regularizer=BlockNorm(np.inf))
@@ -151,7 +170,7 @@ def test_the_point_of_the_smallest_gap_with_its_rounding_is_returned(monkeypatch
     run.iterate(run.begin(np.ones(problem.n_kernels)))
     good = run.last
     best = replace(good, weights=1e12 * good.weights, upper=good.lower)
-    run.sound, run.doubt, run.last = None, np.inf, None
+    run.sound, run.least_doubt, run.last = None, np.inf, None
     monkeypatch.setattr(run.machine, "rounding", lambda weights, *_: float(weights.max() > 1e6))
     for point in (good, best):
         run.record(point)
