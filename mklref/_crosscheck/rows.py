@@ -124,19 +124,19 @@ _shared: tuple[Sequence[Job], dict[int, Factors | SolverFailure]] = ((), {})
 
 
 @contextmanager
-def _pool(processes: int, jobs: Sequence[Job]) -> Iterator[ProcessPoolExecutor]:
-    """Workers that know the jobs, and that are gone afterwards, whatever happens here.
+def _process(jobs: Sequence[Job]) -> Iterator[ProcessPoolExecutor]:
+    """A worker that knows the jobs, and that is gone afterwards, whatever happens here.
 
-    Where the system can, they are forked: they have loaded what is loaded here, and see cvxpy as it is here.
+    Where the system can, it is forked: it has loaded what is loaded here, and sees cvxpy as it is here.
     """
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    pool = ProcessPoolExecutor(processes, context, _start, (jobs,))
+    pool = ProcessPoolExecutor(1, context, _start, (jobs,))
     try:
         with warnings.catch_warnings():
             # Python 3.12 warns of threads at a fork; those of BLAS, the only ones, end before it and start anew after.
             warnings.simplefilter("ignore", DeprecationWarning)
             with _deaf():
-                first = pool.submit(os.getpid)  # which starts them all
+                first = pool.submit(os.getpid)  # which starts it
             first.result()
         yield pool
     finally:
@@ -144,7 +144,7 @@ def _pool(processes: int, jobs: Sequence[Job]) -> Iterator[ProcessPoolExecutor]:
 
 
 def _end(pool: ProcessPoolExecutor) -> None:
-    """End its processes, whatever they are doing."""
+    """End its process, whatever it is doing."""
     own = list((pool._processes or {}).values())  # other children of this process are none of ours
     pool.shutdown(wait=False, cancel_futures=True)
     for worker in own:
@@ -201,78 +201,60 @@ def _conic_row(number: int, formulation: str, solver: str) -> Row:
 
 
 class _Workers:
-    """The rows that workers find: side by side, and alone once one of these has died.
+    """The rows that processes find side by side, each of which has one at a time: where it dies, that solver failed.
 
-    One that dies takes the others with it, and nobody knows whose row was too much for it. All that are left are solved
-    anew then, as many at a time, each by a process that has no other row meanwhile; where it dies, that solver failed.
-    With a limit of time they are solved so from the beginning, and a process whose row is late is ended.
+    With a limit of time a process whose row is late is ended.
     """
 
     def __init__(
-        self,
-        jobs: Sequence[Job],
-        processes: int,
-        wanted: Sequence[_Wanted],
-        pools: ExitStack,
-        max_time: float | None = None,
+        self, jobs: Sequence[Job], processes: int, left: list[_Wanted], pools: ExitStack, max_time: float | None
     ) -> None:
-        self.jobs, self.processes, self.pools, self.max_time = jobs, processes, pools, max_time
-        self.alone = max_time is not None
-        self.left = list(wanted) if self.alone else []
-        self.running: dict[_Wanted, tuple[ProcessPoolExecutor, float]] = {}
+        self.jobs, self.processes, self.left, self.pools = jobs, processes, left, pools
+        self.limit = np.inf if max_time is None else max_time
+        self.running: dict[_Wanted, tuple[ProcessPoolExecutor, Future[Row], float]] = {}
         """By which process a row is solved, and since when."""
         self.idle: list[ProcessPoolExecutor] = []
-        self.late: set[_Wanted] = set()
-        self.found: dict[_Wanted, Future[Row]] = {}
-        if not self.alone:
-            pool = pools.enter_context(_pool(processes, jobs))
-            self.found = {one: pool.submit(_conic_row, *one) for one in wanted}
+        self.found: dict[_Wanted, Row] = {}
+        self._begin()
 
     def row(self, one: _Wanted) -> Row:
         """One of the rows, as soon as it is there."""
-        if not self.alone and _died(self.found[one]):
-            self.alone = True
-            self.left = [other for other, future in self.found.items() if _died(future)]
-        while self.alone and (one in self.left or one in self.running):
+        while one not in self.found:
             self._go_on()
-        future = self.found[one]
-        if one not in self.late and not _died(future):
-            return future.result()
-        seconds = 0.0
-        why = (
-            "its process ended without an answer, by a crash or for lack of memory; leave the solver out, or solve "
-            "fewer rows at a time."
-        )
-        if one in self.late:
-            seconds = self.max_time or 0.0
-            why = f"no answer within max_time = {seconds:g} seconds; give it more, or fewer samples."
-        allowed = self.jobs[one.job].reference_tol
-        return Row(one.formulation, one.solver, seconds, None, f"{one.solver}: {why}", allowed)
+        return self.found.pop(one)
+
+    def _begin(self) -> None:
+        """Begin as many of the rows that are left as there are processes for."""
+        while self.left and len(self.running) < self.processes:
+            pool = self.idle.pop() if self.idle else self.pools.enter_context(_process(self.jobs))
+            one = self.left.pop(0)
+            self.running[one] = pool, pool.submit(_conic_row, *one), time.monotonic()
 
     def _go_on(self) -> None:
-        """Begin as many of the rows that are left as there are processes for, and wait for one of them."""
-        while self.left and len(self.running) < self.processes:
-            pool = self.idle.pop() if self.idle else self.pools.enter_context(_pool(1, self.jobs))
-            one = self.left.pop(0)
-            self.found[one], self.running[one] = pool.submit(_conic_row, *one), (pool, time.monotonic())
-        limit = np.inf if self.max_time is None else self.max_time
-        rest = limit - (time.monotonic() - min(began for _, began in self.running.values()))
+        """Wait for one of the rows that are being solved, and begin others."""
+        rest = self.limit - (time.monotonic() - min(began for *_, began in self.running.values()))
         wait(
-            [self.found[one] for one in self.running],
+            [future for _, future, _ in self.running.values()],
             timeout=max(0.0, rest) if rest < threading.TIMEOUT_MAX else None,
             return_when=FIRST_COMPLETED,
         )
-        for one, (pool, began) in list(self.running.items()):
-            if self.found[one].done():
-                del self.running[one]
-                if not _died(self.found[one]):
-                    self.idle.append(pool)
-            elif time.monotonic() - began >= limit:
-                del self.running[one]
-                self.late.add(one)
+        for one, (pool, future, began) in list(self.running.items()):
+            seconds, why = 0.0, ""
+            if not future.done():
+                if time.monotonic() - began < self.limit:
+                    continue
                 _end(pool)
-
-
-def _died(future: Future[Row]) -> bool:
-    """Whether the process of a row has died, which is known once it is there."""
-    return isinstance(future.exception(), BrokenProcessPool)
+                seconds = self.limit
+                why = f"no answer within max_time = {seconds:g} seconds; give it more, or fewer samples."
+            elif isinstance(future.exception(), BrokenProcessPool):
+                why = (
+                    "its process ended without an answer, by a crash or for lack of memory; leave the solver out, or "
+                    "solve fewer rows at a time."
+                )
+            else:
+                self.idle.append(pool)
+            allowed, note = self.jobs[one.job].reference_tol, f"{one.solver}: {why}"
+            failed = Row(one.formulation, one.solver, seconds, None, note, allowed)
+            self.found[one] = failed if why else future.result()
+            del self.running[one]
+        self._begin()

@@ -20,7 +20,7 @@ import mklref
 from mklref import native, reference
 from mklref._conic import SOLVERS
 from mklref._crosscheck import chosen_job
-from mklref._crosscheck.rows import _conic_row, _pool
+from mklref._crosscheck.rows import _conic_row, _process
 from mklref.cli import render
 from mklref.exceptions import Interrupted, SlowWarning
 
@@ -177,7 +177,7 @@ def test_a_process_that_is_not_forked_loads_cvxpy_before_its_first_row(monkeypat
     spawn = multiprocessing.get_context("spawn")
     monkeypatch.setattr(multiprocessing, "get_context", lambda method: spawn)
     job = chosen_job(make_problem(n=20, M=3), ["dual"], ["CLARABEL"], 1e-6, 1e-3, 1e-6)
-    with _pool(1, [job]) as pool:
+    with _process([job]) as pool:
         assert pool.submit(eval, "'cvxpy' in __import__('sys').modules").result()
         assert pool.submit(_conic_row, 0, "dual", "CLARABEL").result().solution is not None
 
