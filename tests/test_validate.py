@@ -157,8 +157,9 @@ USUAL = {"problem": PROBLEM, "kernels": PROBLEM.kernels, "y": PROBLEM.y, "X": np
 
 
 def documented(function):
-    """The names in the first lines of what the section Raises of a docstring lists; none without the section."""
-    raises = re.search(r"Raises\n-+\n(.*?)(?:\n\n|\Z)", inspect.getdoc(function) or "", re.DOTALL)
+    """The names in the first lines of what the section Raises lists, of a class perhaps that of its base; or none."""
+    texts = "\n\n".join(inspect.getdoc(one) or "" for one in getattr(function, "__mro__", [function]))
+    raises = re.search(r"Raises\n-+\n(.*?)(?:\n\n|\Z)", texts, re.DOTALL)
     return set(re.findall(r"\w+", " ".join(re.findall(r"^\S.*$", raises[1], re.MULTILINE)))) if raises else set()
 
 

@@ -44,6 +44,11 @@ class Regularizer(ABC):
     - Parameters tied to the number of kernels (fixed weights, groups, E, omega) are checked in `check`.
 
     Weights are nonnegative. R is non-decreasing, so R* is the conjugate of R extended by R(|rho|).
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        A parameter of another kind or size than its class says, or (in `Problem`) not one for each kernel.
     """
 
     @property

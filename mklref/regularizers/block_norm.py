@@ -41,11 +41,6 @@ class BlockNorm(Regularizer):
     ----------
     q : float
         In [1, inf].
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        If q < 1 or q is not a number.
     """
 
     q: float

@@ -39,7 +39,13 @@ class Slopes(NamedTuple):
 
 @dataclass(frozen=True)
 class ConcaveFunction(ABC):
-    """A concave g with g(0) = 0 on [0, inf), for which g(rho^2) is convex in rho. Arrays are elementwise."""
+    """A concave g with g(0) = 0 on [0, inf), for which g(rho^2) is convex in rho. Arrays are elementwise.
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        A parameter that is no number, or outside of the interval that its class says.
+    """
 
     @property
     @abstractmethod
@@ -118,11 +124,6 @@ class ConcaveBlock(Regularizer):
     ----------
     g : ConcaveFunction
         `PowerRoot(p)`, `RootPlusLinear(lam)`, `SmoothedRoot(epsilon)`, or one of your own.
-
-    Raises
-    ------
-    InvalidType
-        If g is not a `ConcaveFunction`.
     """
 
     g: ConcaveFunction

@@ -26,11 +26,6 @@ class PowerRoot(ConcaveFunction):
     g~*(s) = s^{2p*}/(2p*)
 
     For a block norm with q > 2, row 4 of the table, x^{q/2}/q is convex: there is no such g (erratum T5).
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        If p is not a number in [1, inf].
     """
 
     p: float
@@ -87,11 +82,6 @@ class RootPlusLinear(ConcaveFunction):
 
     g*(y)  = -(1-lam)^2 / (2 (2y - lam))    for y > lam/2, else -inf
     g~*(s) = (s - (1-lam))_+^2 / (2 lam)
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        If lam is not a number in (0, 1).
     """
 
     lam: float
@@ -138,11 +128,6 @@ class SmoothedRoot(ConcaveFunction):
 
     g*(y)  = epsilon - epsilon^2 y - 1/(4y)   for y <= 1/(2 epsilon), else 0
     g~*(s) = epsilon (1 - sqrt(1 - s^2))      for s <= 1, else +inf
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        If epsilon is not a number in (0, inf).
     """
 
     epsilon: float

@@ -44,11 +44,6 @@ class ElasticNet(Regularizer):
         In (0, 1).
     form : str
         "tikhonov" or "ivanov".
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        If lam is not a number in (0, 1), or for another form.
     """
 
     lam: float

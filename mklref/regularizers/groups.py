@@ -57,11 +57,6 @@ class Groups(Regularizer):
         Exponent of the group weights, in [0, 1].
     q : float
         Exponent of the weights within groups, in [0, 1 - p].
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        If the groups are no partition, an exponent is negative, or p + q > 1.
     """
 
     groups: Sequence[Sequence[int]]

@@ -48,11 +48,6 @@ class Lp(Regularizer):
     ----------
     p : float
         In [1, inf].
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        If p < 1 or p is not a number.
     """
 
     p: float
@@ -126,11 +121,6 @@ class Fixed(Regularizer):
     ----------
     weights : array_like (M,)
         Nonnegative and finite, at least one of them positive.
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        If the weights are not a nonnegative finite vector, or (in `Problem`) not one for each kernel.
     """
 
     weights: Array

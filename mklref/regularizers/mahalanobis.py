@@ -43,11 +43,6 @@ class Mahalanobis(Regularizer):
     ----------
     E : array_like (M, M)
         Symmetric positive definite.
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        If E is not square, finite, symmetric and positive definite, or (in `Problem`) not of order M.
     """
 
     E: Array

@@ -112,11 +112,6 @@ class HalfPower(Rescaled):
     ----------
     q : float
         In [1, 2].
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        If q is not a number in [1, 2].
     """
 
     q: float
@@ -144,11 +139,6 @@ class WeightedLp(Rescaled):
         In [1, inf].
     scale : array_like (M,)
         Positive and finite: the largest weight that each kernel may have.
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        If p < 1, a scale is not positive, or (in `Problem`) there is not one for each kernel.
     """
 
     p: float
@@ -182,11 +172,6 @@ class WeightedL1(Rescaled):
     ----------
     omega : array_like (M,)
         Positive, within 1e-150 and 1e150.
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        If an omega is not within 1e-150 and 1e150, or (in `Problem`) there is not one for each kernel.
     """
 
     omega: Array

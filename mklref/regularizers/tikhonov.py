@@ -48,11 +48,6 @@ class Tikhonov(Regularizer):
         In [1, inf].
     mu : float
         Positive and finite.
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        If p < 1, mu <= 0, or either is not a number.
     """
 
     p: float
@@ -132,11 +127,6 @@ class Power(Regularizer):
     ----------
     p : float
         In [1, inf].
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        If p < 1 or p is not a number.
     """
 
     p: float
