@@ -195,13 +195,13 @@ def test_items_that_were_once_interchanged_are_where_the_papers_have_them():
 
 SECTIONS = {
     "SimpleMKL": {
-        "3.4": "silp|sonnenburg|semi.infinite|lp_edges",
+        "3.4": "silp|sonnenburg|semi.infinite|edges",
         "4.1": "regression|epsilon|one.class|outlier",
         "4.2": "multiclass|several|w_p|sum of theirs|machines|sum_p",
         "4.3": "logistic",
         "4.4": "path|warm|descending",
     },
-    "Kloft": {"4.3": "equation", "4.4.1": "sip|semi.infinite|silp|lp_edges"},
+    "Kloft": {"4.3": "equation", "4.4.1": "sip|semi.infinite|silp|edges"},
 }
 """What the sections of these numbers are about, in words of which one stands where a section is cited."""
 

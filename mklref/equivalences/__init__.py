@@ -16,10 +16,11 @@ from __future__ import annotations
 
 from dataclasses import fields
 
-from mklref.equivalences.edge import NONE, Equivalence
-from mklref.equivalences.lp_edges import LP_EDGES
+from mklref.equivalences.edges import EQUIVALENCES
 from mklref.equivalences.maps import (
+    NONE,
     Carried,
+    Equivalence,
     absorb_omega,
     block_norms,
     elastic_net_to_ivanov,
@@ -36,11 +37,7 @@ from mklref.equivalences.maps import (
     sum_groups,
     tikhonov_to_ivanov,
 )
-from mklref.equivalences.other_edges import OTHER_EDGES
 from mklref.problem import Problem
-
-EQUIVALENCES: tuple[Equivalence, ...] = LP_EDGES + OTHER_EDGES
-"""Every edge."""
 
 
 def leaving(problem: Problem) -> tuple[Equivalence, ...]:
