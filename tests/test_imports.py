@@ -32,7 +32,6 @@ ORDER = (
     "kernels",
     "losses",
     "regularizers",
-    "_classes",
     "problem",
     "certificate",
     "solution",  # holds a certificate

@@ -45,7 +45,7 @@ PARTS = {
     "crosscheck": ("mklref/_crosscheck", ("test_crosscheck.py",)),
     "losses": ("mklref/losses", ("losses", "machines")),
     "regularizers": ("mklref/regularizers", ("regularizers", "test_weight_ranges.py")),
-    "bounds": ("mklref/bounds", ("test_bounds.py",)),
+    "bounds": ("mklref/bounds.py", ("test_bounds.py",)),
     "machines": ("mklref/machines", ("machines", "native")),
     **{name: (f"mklref/{name}", (name,)) for name in OWN},
 }

@@ -23,7 +23,7 @@ import numpy as np
 
 import mklref
 from mklref import regularizers
-from mklref._conic import cutting_planes
+from mklref._conic import model
 from mklref._crosscheck import CrossCheck, crosscheck
 from mklref.formulations import FORMULATIONS
 from mklref.multiclass import MulticlassProblem
@@ -168,13 +168,13 @@ def planted(mutant: Mutant) -> Iterator[None]:
         names = {name: value for name, value in vars(spoilt).items() if not name.startswith("_")}
         spoilt = _module(own, "", "", names)
     FORMULATIONS[mutant.formulation] = getattr(spoilt, type(right).__name__)()
-    most = cutting_planes.MAX_CUTS
-    cutting_planes.MAX_CUTS = CUTS
+    most = model.MAX_CUTS
+    model.MAX_CUTS = CUTS
     try:
         yield
     finally:
         FORMULATIONS[mutant.formulation] = right
-        cutting_planes.MAX_CUTS = most
+        model.MAX_CUTS = most
 
 
 def _module(file: str, old: str, new: str, names: dict[str, Any] | None = None) -> ModuleType:

@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mklref._classes import as_one_kind
 from mklref._typing import Array
 from mklref._validate import checked_count
 from mklref.exceptions import InvalidInput, InvalidTarget
+from mklref.multiclass import as_one_kind
 
 
 class Split(NamedTuple):

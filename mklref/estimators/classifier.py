@@ -9,14 +9,13 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
-from mklref._classes import as_one_kind, require_known
 from mklref._typing import Array
 from mklref._validate import checked_choice
 from mklref.estimators.base import BaseMKL, Part
 from mklref.estimators.samples import own_errors
 from mklref.exceptions import InvalidParameter, InvalidTarget
 from mklref.kernels import KernelStack
-from mklref.multiclass import STRATEGIES, MulticlassProblem, votes
+from mklref.multiclass import STRATEGIES, MulticlassProblem, as_one_kind, require_known, votes
 from mklref.problem import Problem
 
 WEIGHTS = ("joint", "independent")

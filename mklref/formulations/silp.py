@@ -25,8 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._conic.cutting_planes import Cuts, Loop
-from mklref._conic.model import Model, Solve, balance, balance_multiplier, cost_parameters, nonnegative
+from mklref._conic.model import Cuts, Loop, Model, Solve, balance, balance_multiplier, cost_parameters, nonnegative
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.formulations.dual import V_star

@@ -6,12 +6,10 @@ import numpy as np
 
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.regularizers.base import Regularizer
-from mklref.regularizers.block_norm import BlockNorm
-from mklref.regularizers.concave import ConcaveBlock, ConcaveFunction
-from mklref.regularizers.concave_functions import PowerRoot, RootPlusLinear, SmoothedRoot
+from mklref.regularizers.concave import ConcaveBlock, ConcaveFunction, PowerRoot, RootPlusLinear, SmoothedRoot
 from mklref.regularizers.elastic_net import ElasticNet
 from mklref.regularizers.groups import Groups
-from mklref.regularizers.lp import Fixed, Lp
+from mklref.regularizers.lp import BlockNorm, Fixed, Lp
 from mklref.regularizers.mahalanobis import Mahalanobis
 from mklref.regularizers.norms import Polyhedral
 from mklref.regularizers.rescaled import HalfPower, WeightedL1, WeightedLp

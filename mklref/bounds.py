@@ -1,4 +1,25 @@
-"""Rademacher complexities of the classes, measured and bounded; the formulas are those of the package."""
+"""Rademacher complexities and generalisation bounds of lp-norm multiple kernel learning (Kloft, appendix A).
+
+The class is that of all functions of weights in the unit ball of lp, without an intercept:
+
+    C H^p  = { sum_m <w_m, psi_m(.)> : || (||w_m||)_m ||_q <= C },     q = 2p/(p+1)
+           = { sum_m sqrt(theta_m) <w_m, psi_m(.)> : ||w|| <= C, ||theta||_p <= 1, theta >= 0 }
+
+Its Rademacher complexity, with independent signs sigma_i and p* = p/(p-1), has a supremum in closed form:
+
+    Rad(C H^p) = E sup_h 1/n sum_i sigma_i h(x_i) = C/n E sqrt( || (sigma'K_m sigma)_m ||_{p*} )
+
+Throughout k_m(x, x) <= R^2, c = 23/22, and logarithms are natural.
+
+    Rad(H^p) <= sqrt(M^{1/p*}) Rad(H^1)                                        Theorem 6
+    Rad(H^1) <= sqrt(c e ceil(log M) R^2 / n)                                  Theorem 8 (Cortes, Mohri, Rostamizadeh)
+    Rad(H^p) <= sqrt(c e M^{1/p*} ceil(log M) R^2 / n)                         the corollary of both
+    Rad(H^p) <= sqrt(c e p* M^{1/p*} R^2 / n)                                  Cortes et al., p* an integer
+    risk     <= empirical risk + 2 L C (bound of Rad) + sqrt(log(2/delta) / (2n))       (33), (35); (34): L = 1/gamma
+
+The corollary is printed as one on H^1; it is one on H^p (erratum L14). The rate sqrt(M) log M that the paper gives for
+p = inf is true and loose, for it grows as sqrt(M log M).
+"""
 
 from __future__ import annotations
 
@@ -17,9 +38,23 @@ from mklref._validate import (
     checked_rng,
     require_finite,
 )
-from mklref.exceptions import InvalidParameter
+from mklref.exceptions import InvalidParameter, InvalidTarget
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
 from mklref.regularizers.norms import block_exponent, conjugate_exponent, p_norm
+
+__all__ = [
+    "CONSTANT",
+    "Estimate",
+    "class_radius",
+    "complexity_bound",
+    "conversion_factor",
+    "cortes_bound",
+    "margin_risk",
+    "rademacher_complexity",
+    "radius_margin_bound",
+    "risk_bound",
+    "supremum",
+]
 
 CONSTANT = 23.0 / 22.0
 """c of Theorem 8."""
@@ -262,3 +297,122 @@ def _checked_sizes(n_samples: Any, n_kernels: Any, kernel_radius: Any) -> tuple[
         "n_kernels", n_kernels, 2, "for one kernel ceil(log M) = 0; a single kernel has Rad <= R/sqrt(n)."
     )
     return n, M, checked_positive("kernel_radius", kernel_radius)
+
+
+def risk_bound(
+    empirical_risk: float,
+    n_samples: int,
+    n_kernels: int,
+    p: float,
+    *,
+    lipschitz: float,
+    delta: float = 0.05,
+    kernel_radius: float = 1.0,
+    radius: float = 1.0,
+) -> float:
+    """Corollary 9, (33), and (35) for balls of radius C: holds for all h in C H^p with probability 1 - delta.
+
+        P[y h(x) <= 0] <= empirical risk + 2 L C sqrt(c e M^{1/p*} ceil(log M) R^2/n) + sqrt(log(2/delta)/(2n))
+
+    Parameters
+    ----------
+    empirical_risk : float
+        1/n sum_i V(y_i h(x_i)) in [0, 1], for a loss V with values in [0, 1] and V(t) = 1 for t <= 0.
+    n_samples, n_kernels : int
+        n >= 1, M >= 2.
+    p : float
+        In [1, inf].
+    lipschitz : float
+        L, positive: the Lipschitz constant of V.
+    delta : float
+        In (0, 1).
+    kernel_radius, radius : float
+        R and C, positive. C has to be chosen before the samples are seen.
+
+    Returns
+    -------
+    float
+        Above 1 it says nothing.
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        Arguments out of range.
+    """
+    risk = checked_number(
+        "empirical_risk", empirical_risk, "[0, 1]", lambda r: 0.0 <= r <= 1.0, "the mean of a loss with these values."
+    )
+    probability = checked_number("delta", delta, "(0, 1)", lambda d: 0.0 < d < 1.0, "the probability of failure.")
+    L, C = checked_positive("lipschitz", lipschitz), checked_positive("radius", radius)
+    complexity = complexity_bound(n_samples, n_kernels, p, kernel_radius=kernel_radius)
+    return risk + 2.0 * L * C * complexity + math.sqrt((math.log(2.0) - math.log(probability)) / (2.0 * n_samples))
+
+
+def radius_margin_bound(
+    empirical_risk: float,
+    n_samples: int,
+    n_kernels: int,
+    p: float,
+    *,
+    margin: float,
+    delta: float = 0.05,
+    kernel_radius: float = 1.0,
+    radius: float = 1.0,
+) -> float:
+    """Corollary 10, (34): (33) for the margin loss min(1, max(0, 1 - t/gamma)), whose Lipschitz constant is 1/gamma.
+
+    Parameters
+    ----------
+    empirical_risk : float
+        `margin_risk` on the samples, in [0, 1].
+    n_samples, n_kernels, p, delta, kernel_radius, radius
+        As `risk_bound`.
+    margin : float
+        gamma, positive, chosen before the samples are seen.
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        Arguments out of range.
+    """
+    return risk_bound(
+        empirical_risk,
+        n_samples,
+        n_kernels,
+        p,
+        lipschitz=1.0 / checked_positive("margin", margin),
+        delta=delta,
+        kernel_radius=kernel_radius,
+        radius=radius,
+    )
+
+
+def margin_risk(scores: Any, y: Any, margin: float) -> float:
+    """1/n sum_i min(1, max(0, 1 - y_i h(x_i)/gamma)).
+
+    Parameters
+    ----------
+    scores : array (n,)
+        h(x_i).
+    y : array (n,)
+        Labels -1 and +1.
+    margin : float
+        gamma, positive.
+
+    Raises
+    ------
+    InvalidType, InvalidTarget
+        Arrays of different or wrong shape, not finite, or other labels.
+    InvalidParameter
+        A margin that is not positive.
+    """
+    gamma = checked_positive("margin", margin)
+    h, labels = (as_float_array(data, name, InvalidTarget) for data, name in ((scores, "scores"), (y, "y")))
+    if h.ndim != 1 or h.shape != labels.shape or not len(h):
+        raise InvalidTarget(f"scores has shape {h.shape}, y has shape {labels.shape}; expected (n,) for both, n >= 1.")
+    require_finite(h, "scores", InvalidTarget)
+    if not np.all(np.abs(labels) == 1.0):
+        i = int(np.argmax(np.abs(labels) != 1.0))
+        raise InvalidTarget(f"y[{i}] = {labels[i]:g}; labels are -1 and +1.")
+    with np.errstate(over="ignore"):  # a ratio beyond float64 is clipped like any other
+        return float(np.mean(np.clip(1.0 - labels * h / gamma, 0.0, 1.0)))
