@@ -115,10 +115,7 @@ _BYTES = 140.0
 def factorize(kernels: KernelStack) -> Factors:
     """Factors of numerical rank, lower trapezoidal, from one eigendecomposition for each kernel.
 
-    Raises
-    ------
-    SolverFailure
-        There is no memory for them, or for what conic solvers do with them.
+    `SolverFailure` where there is no memory for them, or for what conic solvers do with them.
     """
     M, n, _ = kernels.shape
     _require_memory(kernels, 8.0 * n * n * (M + 4))

@@ -18,8 +18,7 @@ from scipy.optimize import nnls
 
 from mklref._typing import Array
 from mklref._validate import checked_number
-from mklref.algorithms.algorithm import Algorithm, presented
-from mklref.algorithms.base import Callback, Run, require
+from mklref.algorithms.base import Algorithm, Callback, Run, presented, require
 from mklref.algorithms.point import regularizer_of
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels import center

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mklref.algorithms.algorithm import algorithm
-from mklref.algorithms.base import Run
+from mklref.algorithms.base import Run, algorithm
 from mklref.algorithms.point import Point, on_the_simplex
 from mklref.algorithms.simplemkl import descent_direction, line_search, longest_step, measured, moved, stops_at
 from mklref.solution import Status

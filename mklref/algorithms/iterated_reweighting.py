@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mklref import regularizers as reg
-from mklref.algorithms.algorithm import algorithm
-from mklref.algorithms.base import Run
+from mklref.algorithms.base import Run, algorithm
 from mklref.algorithms.lp_wrapper import closed_form
 from mklref.algorithms.point import Point
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref._validate import checked_count
-from mklref.algorithms.algorithm import algorithm
-from mklref.algorithms.base import Run, require
+from mklref.algorithms.base import Run, algorithm, require
 from mklref.algorithms.lp_wrapper import closed_form
 from mklref.algorithms.point import Point
 from mklref.machines.smo import Part, SMOMachine

@@ -7,8 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from mklref._typing import Array
-from mklref.algorithms.algorithm import algorithm
-from mklref.algorithms.base import Run
+from mklref.algorithms.base import Run, algorithm
 from mklref.algorithms.point import Point
 from mklref.certificate.allowance import weights_error
 from mklref.regularizers import BlockNorm, Lp, Regularizer

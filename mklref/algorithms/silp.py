@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mklref.algorithms.algorithm import algorithm
-from mklref.algorithms.base import Run
+from mklref.algorithms.base import Run, algorithm
 from mklref.algorithms.cuts import linear_master, mixture
 from mklref.algorithms.point import Point, on_the_simplex
 

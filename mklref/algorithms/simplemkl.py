@@ -8,8 +8,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref._validate import checked_choice
-from mklref.algorithms.algorithm import algorithm
-from mklref.algorithms.base import Run
+from mklref.algorithms.base import Run, algorithm
 from mklref.algorithms.point import Point, on_the_simplex
 from mklref.solution import Status
 

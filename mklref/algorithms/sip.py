@@ -8,8 +8,7 @@ from functools import partial
 import numpy as np
 
 from mklref._typing import Array
-from mklref.algorithms.algorithm import algorithm
-from mklref.algorithms.base import Run
+from mklref.algorithms.base import Run, algorithm
 from mklref.algorithms.cuts import Master, Scaling, longest, mixture, product, quotient, remaining
 from mklref.algorithms.point import Point
 from mklref.regularizers import Lp

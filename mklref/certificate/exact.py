@@ -36,13 +36,7 @@ class Unbounded(ArithmeticError):
 
 
 def integers(x: Array) -> tuple[list[int], int]:
-    """Integers k and an exponent e with x_i = k_i 2^e, exactly.
-
-    Raises
-    ------
-    Unbounded
-        If an entry is infinite or NaN.
-    """
+    """Integers k and an exponent e with x_i = k_i 2^e, exactly; `Unbounded` if an entry is infinite or NaN."""
     if not np.all(np.isfinite(x)):
         raise Unbounded
     mantissas, exponents = np.frexp(x)
@@ -108,12 +102,7 @@ def power_up(x: Fraction, exponent: Fraction) -> Fraction:
     """An upper bound of x^exponent for x >= 0 and exponent > 0, sharp to 40 digits above e^-1000.
 
     With relative errors of 1e-50 in x, the exponent and each operation, ln(x) exponent is wrong by less than
-    (exponent + |ln(x) exponent|) 1e-49.
-
-    Raises
-    ------
-    Unbounded
-        Beyond e^1000.
+    (exponent + |ln(x) exponent|) 1e-49. `Unbounded` beyond e^1000.
     """
     if x in (0, 1):
         return x

@@ -37,13 +37,7 @@ def require_supported(regularizer: Regularizer) -> None:
 
 
 def penalty(regularizer: Regularizer, squares: Sequence[Fraction]) -> Fraction:
-    """R(rho) from above for upper bounds of rho^2.
-
-    Raises
-    ------
-    Unbounded
-        R(rho) is infinite, or too large.
-    """
+    """R(rho) from above for upper bounds of rho^2; `Unbounded` where it is infinite, or too large."""
     match regularizer:
         case Fixed(weights=weights):
             if any(x and not w for x, w in zip(squares, weights, strict=True)):
@@ -56,13 +50,7 @@ def penalty(regularizer: Regularizer, squares: Sequence[Fraction]) -> Fraction:
 
 
 def conjugate(regularizer: Regularizer, squares: Sequence[Fraction]) -> Fraction:
-    """R*(g) from above for upper bounds of g^2.
-
-    Raises
-    ------
-    Unbounded
-        R*(g) is too large.
-    """
+    """R*(g) from above for upper bounds of g^2; `Unbounded` where it is too large."""
     match regularizer:
         case Fixed(weights=weights):
             return sum((Fraction(w) * x for x, w in zip(squares, weights, strict=True)), Fraction(0)) / 2

@@ -157,13 +157,7 @@ def _matrix(stack: KernelStack, m: int) -> Array:
 
 
 def products(stack: KernelStack, v: Array, shifts: Array, backend: str) -> tuple[Interval, Interval]:
-    """All K_m v (M, n) and v'K_m v (M,), given proofs that K_m + shifts_m I is positive semidefinite.
-
-    Raises
-    ------
-    Unbounded
-        A value overflowed.
-    """
+    """All K_m v (M, n) and v'K_m v (M,), for proofs that K_m + shifts_m I is semidefinite; `Unbounded` on overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
         if stack.entry_errors is not None:
             images, squares = evaluated(stack, v, stack.entry_errors)

@@ -83,13 +83,7 @@ class Bounds:
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Self:
-        """The inverse of `to_dict`.
-
-        Raises
-        ------
-        KeyError, TypeError, ValueError
-            A field is missing or of the wrong type.
-        """
+        """The inverse of `to_dict`; `KeyError`, `TypeError` or `ValueError` for fields that are none of its own."""
         names = [field.name for field in fields(cls)]
         if not isinstance(facts, dict) or set(facts) != set(names):
             raise KeyError(f"the fields of {cls.__name__} are {', '.join(names)}")
@@ -198,10 +192,7 @@ def _samples(where: int | tuple[int, ...]) -> str:
 def saved(facts: dict[str, Any], name: str, kind: type[T]) -> T:
     """A value from a file: float, int, bool, str, or tuple for a list of texts; an integer is a float as well.
 
-    Raises
-    ------
-    KeyError, TypeError
-        It is missing, or of another type: nothing is converted, since True is not 1 and "1" neither.
+    `KeyError` if it is missing, `TypeError` if it is of another type: True is not 1, and "1" neither.
     """
     value = facts[name]
     if kind is float and type(value) is int:
