@@ -1,7 +1,9 @@
 """Pictures of kernels, solutions and models.
 
 Each function draws on the Axes that it is given as `ax`, or on new ones, and returns them. matplotlib is imported by
-the first call, which ends in `MissingExtra` where it is not installed.
+the first call, which ends in `MissingExtra` where it is not installed. What cannot be drawn is refused: what is of
+another kind by `InvalidType`, what is not finite or does not fit the rest by `InvalidInput`, an option by
+`InvalidParameter`.
 
     from mklref import plotting
     ax = plotting.weights(model)

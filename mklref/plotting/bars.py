@@ -43,13 +43,6 @@ def weights(
         One bar for each group, of the sum of its weights.
     most : int
         Number of bars; the smaller ones are left out, which the axis says.
-
-    Raises
-    ------
-    InvalidType, InvalidInput
-        No single vector of finite weights, or names of another number.
-    InvalidParameter
-        Unknown `by`, a group of kernels that are not there, or `total` without groups.
     """
     theta, names = _named(solution, names)
     groups = _groups(by, names)
@@ -153,11 +146,6 @@ def contributions(
         Of the samples; the points of one label have one colour.
     most : int
         Rows; those of smaller variance are left out, which the axis says.
-
-    Raises
-    ------
-    InvalidInput, InvalidType, InvalidParameter
-        Labels of another number, no model, or a machine that it has not.
     """
     if not hasattr(model, "contributions"):
         raise InvalidType(
@@ -201,11 +189,6 @@ def stability(found: Any, ax: Any = None, *, most: int = 30) -> Any:
     found : mklref.model_selection.Stability
     most : int
         Bars; the others are left out, which the axis says.
-
-    Raises
-    ------
-    InvalidType
-        No stability.
     """
     if not hasattr(found, "quantiles"):
         raise InvalidType(f"found is {type(found).__name__}; give what mklref.model_selection.stability returns.")

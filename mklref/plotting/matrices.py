@@ -29,11 +29,6 @@ def alignment(kernels: Any, names: Sequence[str] | None = None, *, ax: Any = Non
     kernels : KernelReport, or what `mklref.kernels.alignment` takes
         A square matrix is taken for the alignments themselves.
     names : sequence of str, optional
-
-    Raises
-    ------
-    InvalidType, InvalidInput
-        A matrix that is not square or not finite, or another number of names; else what `alignment` refuses.
     """
     if isinstance(kernels, KernelReport):
         matrix, known = kernels.alignment, kernels.names
@@ -78,11 +73,6 @@ def sparsity(coef: Any, names: Sequence[str] | None = None, *, title: str | None
         Of the kernels.
     title : str, optional
         By default the number of coefficients that are left.
-
-    Raises
-    ------
-    InvalidType, InvalidInput
-        Not a matrix of finite numbers, or another number of names.
     """
     A = np.abs(numbers(getattr(coef, "coef", coef), "coef"))
     if A.ndim != 2 or not A.size:
@@ -115,11 +105,6 @@ def intervals(check: CrossCheck, *, ax: Any = None) -> Any:
     ----------
     check : CrossCheck
         What `mklref.crosscheck` returns.
-
-    Raises
-    ------
-    InvalidType
-        Not a CrossCheck.
     """
     if not isinstance(check, CrossCheck):
         raise InvalidType(f"check is {type(check).__name__}; give what mklref.crosscheck returns.")

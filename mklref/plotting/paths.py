@@ -43,11 +43,6 @@ def weight_paths(
         Number of coloured lines.
     label : str
         What the values are.
-
-    Raises
-    ------
-    InvalidType, InvalidInput
-        A solution without history, another number of values than solutions, or values or weights without a place.
     """
     if values is None:
         history = _history(solutions)
@@ -83,11 +78,6 @@ def gap(solutions: Any, *, tol: float | None = None, seconds: bool = False, ax: 
         The tolerance asked for, as a dashed line.
     seconds : bool
         Over seconds instead of iterations.
-
-    Raises
-    ------
-    InvalidInput
-        A solution without history.
     """
     runs = solutions if hasattr(solutions, "items") else {None: solutions}
     ax = axes(ax, 5.0, 3.0)
@@ -130,11 +120,6 @@ def path(
         The value that was selected, as a vertical line.
     label : str
         What the values are.
-
-    Raises
-    ------
-    InvalidType, InvalidInput
-        Numbers of values, solutions and errors that differ, or values or weights without a place on the axes.
     """
     places, theta = _checked_path(values, solutions)
     size = np.abs(theta)
@@ -167,11 +152,6 @@ def validation(search: Any, *, ax: Any = None) -> Any:
     search : MKLClassifierCV or MKLRegressorCV
         Fitted. Drawn are mean and standard error over the folds: of the share of wrong classes, or of 1 - R^2, and
         with a `scoring` of the score itself.
-
-    Raises
-    ------
-    InvalidInput
-        Not a fitted search.
     """
     results = getattr(search, "cv_results_", {})
     if "param_C" not in results:

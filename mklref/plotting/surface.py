@@ -29,13 +29,6 @@ def surface(model: Any, X: Any, y: Any = None, *, points: int = 120, ax: Any = N
         Their classes or targets.
     points : int
         Grid points along each axis.
-
-    Raises
-    ------
-    InvalidInput
-        X has not two columns of finite numbers, or y not one entry for each sample, of the classes of the model.
-    InvalidType, InvalidParameter
-        No model, or fewer than two points.
     """
     samples = numbers(X, "X")
     if samples.ndim != 2 or samples.shape[1] != 2 or not len(samples):
