@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -10,13 +10,158 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import checked_count
 from mklref.algorithms.base import Callback, Run, require
-from mklref.algorithms.group_weights import GroupPoint, GroupWeights, descend
-from mklref.algorithms.point import regularizer_of
-from mklref.algorithms.stationary import StationaryPoint, settle
+from mklref.algorithms.point import Point, regularizer_of
+from mklref.algorithms.stationary import GroupPoint, StationaryPoint, settle
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.problem import Problem
 from mklref.regularizers import Groups
+from mklref.regularizers.groups import group_owners, group_sizes, optimal_shares
 from mklref.solution import Solution
+
+_EDGE = 1e-8
+"""Share of an even weight where the edge of the simplices begins. Weights with an exponent in (0, 1), at which J has an
+infinite slope at 0, stay inside it; in the metric no weight counts for less, so that a zero can come back."""
+_SHRINKAGE = 0.01
+"""No step leaves less than this share of a weight inside the edge: growing back takes much longer."""
+_ARMIJO = 1e-4
+_SHORTEST = 1e-10
+_LONGER = 10.0
+"""Factor of the step where the curvature along the last one was not positive."""
+
+
+class GroupWeights:
+    """theta_m = sigma1_l^p sigma2_m^q for m in group l, with sigma = (sigma1, sigma2) as one vector (L + M,).
+
+    sigma >= 0,   sum_l d_l sigma1_l = 1,   sum_m sigma2_m = 1                                                     (8)
+    """
+
+    def __init__(self, groups: Sequence[Sequence[int]], p: float, q: float) -> None:
+        self.groups, self.p, self.q = groups, p, q
+        self.owner, self.sizes = group_owners(groups), group_sizes(groups)
+        self.prices = np.concatenate([self.sizes, np.ones(len(self.owner))])
+        """The coefficients of the two equality constraints."""
+        self.simplices = (slice(0, len(groups)), slice(len(groups), len(self.prices)))
+        self.even = np.concatenate([1.0 / (len(groups) * self.sizes), np.full(len(self.owner), 1.0 / len(self.owner))])
+        self.inside = np.repeat([0.0 < p < 1.0, 0.0 < q < 1.0], [len(groups), len(self.owner)])
+        """Whose slope is infinite at 0."""
+
+    def split(self, sigma: Array) -> tuple[Array, Array]:
+        """sigma1 and sigma2."""
+        first, second = self.simplices
+        return sigma[first], sigma[second]
+
+    def weights(self, sigma: Array) -> Array:
+        """theta (M,)."""
+        sigma1, sigma2 = self.split(sigma)
+        return np.asarray(sigma1[self.owner] ** self.p * sigma2**self.q)
+
+    def closed_form(self, rho: Array) -> Array:
+        """The best sigma for block norms, (10) and (11)."""
+        return np.concatenate(optimal_shares(self.groups, self.p, self.q, rho))
+
+    def kept_inside(self, sigma: Array) -> Array:
+        """A mixture with even weights where the slope at 0 is infinite."""
+        share = _EDGE * self.inside
+        return np.asarray(share * self.even + (1.0 - share) * sigma)
+
+    def gradient(self, sigma: Array, slopes: Array) -> Array:
+        """dJ/dsigma from the slopes dJ/dtheta_m = -1/2 beta'K_m beta, by the chain rule (display before section 6).
+
+        dJ/dsigma1_l = p sigma1_l^{p-1} sum_{m in l} sigma2_m^q dJ/dtheta_m
+        dJ/dsigma2_m = q sigma1_l^p sigma2_m^{q-1} dJ/dtheta_m
+        """
+        sigma1, sigma2 = self.split(sigma)
+        of_groups = np.bincount(self.owner, sigma2**self.q * slopes)
+        of_kernels = sigma1[self.owner] ** self.p * slopes
+        return np.concatenate([_slope(sigma1, self.p) * of_groups, _slope(sigma2, self.q) * of_kernels])
+
+    def residual(self, sigma: Array, gradient: Array, value: float) -> float:
+        """gradient'sigma less its minimum over the two simplices, relative to the value."""
+        drop = sum(gradient[part] @ sigma[part] - np.min(gradient[part] / self.prices[part]) for part in self.simplices)
+        return float(drop) / (abs(value) or 1.0)
+
+    def metric(self, sigma: Array) -> Array:
+        """sigma itself, down to the edge."""
+        return np.maximum(sigma, _EDGE * self.even)
+
+    def lowest(self, sigma: Array) -> Array:
+        """How far the next step may go down."""
+        edge = _EDGE * self.even
+        return np.asarray(np.maximum(np.where(sigma > edge, _SHRINKAGE * sigma, 0.0), edge * self.inside))
+
+    def project(self, x: Array, metric: Array, lowest: Array) -> Array:
+        """argmin of sum (z - x)^2/metric over the two simplices and z >= lowest."""
+        projected = lowest.copy()
+        for part in self.simplices:
+            room = 1.0 - float(self.prices[part] @ lowest[part])
+            projected[part] += room * project((x[part] - lowest[part]) / room, self.prices[part], metric[part])
+        return projected
+
+
+def _slope(sigma: Array, exponent: float) -> Array:
+    """The derivative of sigma^exponent."""
+    return exponent * sigma ** (exponent - 1.0) if exponent > 0.0 else np.zeros(len(sigma))
+
+
+def project(x: Array, prices: Array, metric: Array) -> Array:
+    """argmin of sum (z - x)^2/metric over z >= 0, prices'z = 1:   z = (x - tau metric prices)_+.
+
+    With unit = metric prices and x = unit r that is z = unit (r - tau)_+, where the largest r stay and tau makes the
+    constraint hold. A shift of r changes nothing; so that large x do not cancel, the largest r is taken to 0.
+    """
+    unit = metric * prices
+    r = x / unit
+    r -= r.max()
+    order = np.argsort(-r)
+    cost = prices[order] * unit[order]
+    tau = (np.cumsum(cost * r[order]) - 1.0) / np.cumsum(cost)
+    last = np.flatnonzero(r[order] > tau)[-1]
+    return np.asarray(unit * np.maximum(r - tau[last], 0.0))
+
+
+def descend(run: Run, shape: GroupWeights, sigma: Array, warm_start: int, scaled: bool) -> Iterator[GroupPoint]:
+    """Szafranski 5.1: closed-form steps first, then projected gradient descent on J(sigma1, sigma2)."""
+
+    def touched(sigma: Array, point: Point) -> tuple[GroupPoint, Array]:
+        gradient = shape.gradient(sigma, run.gradient(point))
+        sigma1, sigma2 = shape.split(sigma)
+        residual = shape.residual(sigma, gradient, point.value)
+        run.measures = {"residual": residual}
+        return GroupPoint(point, sigma1, sigma2, residual), gradient
+
+    # 1. Initialisation: a rapid decrease by (10) and (11), in turn with the machine.
+    sigma = shape.kept_inside(sigma)
+    point = run.svm(shape.weights(sigma))
+    for _ in range(warm_start):
+        yield touched(sigma, point)[0]
+        sigma = shape.kept_inside(shape.closed_form(point.weights * np.sqrt(point.squares)))
+        point = run.svm(shape.weights(sigma))
+    current, gradient = touched(sigma, point)
+    yield current
+    step = 1.0 / float(np.abs(gradient).max(initial=np.finfo(float).tiny))
+    while True:
+        # 2. Projected gradient: the direction to the projection of sigma - step metric gradient.
+        metric = shape.metric(sigma) if scaled else np.ones(len(sigma))
+        direction = shape.project(sigma - step * metric * gradient, metric, shape.lowest(sigma)) - sigma
+        slope = float(gradient @ direction)
+        # 3. Line search: half the way until J decreases sufficiently.
+        t, value = 1.0, point.value
+        while True:
+            point = run.svm(shape.weights(sigma + t * direction))
+            if point.value <= value + _ARMIJO * t * slope + run.precision * abs(value):
+                break
+            t *= 0.5
+            if t < _SHORTEST:
+                return
+        move = t * direction
+        if not move.any():
+            return
+        sigma, before = sigma + move, gradient
+        current, gradient = touched(sigma, point)
+        yield current
+        # 4. Length of the next step: the inverse curvature along this one (Barzilai and Borwein).
+        bend = float(move @ (gradient - before))
+        step = float(move @ (move / metric)) / bend if bend > 0.0 else _LONGER * step
 
 
 @overload

@@ -11,11 +11,22 @@ import numpy as np
 from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.algorithms.base import OutOfTime, Run
-from mklref.algorithms.group_weights import GroupPoint
+from mklref.algorithms.point import Point
 from mklref.certificate import certify
 from mklref.problem import Problem
 from mklref.regularizers import Fixed
 from mklref.solution import History, Solution, Status
+
+
+@dataclass(frozen=True, eq=False)
+class GroupPoint:
+    """A point of the descent: sigma1 (L,), sigma2 (M,), and the machine at theta = sigma1^p sigma2^q."""
+
+    point: Point
+    sigma1: Array
+    sigma2: Array
+    residual: float
+    """How far J could fall to first order on the two simplices, relative to |J|; 0 at a stationary point."""
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import mklref
 from mklref import Fixed, Groups, Status, reference
 from mklref.algorithms import StationaryPoint, group_wrapper
 from mklref.algorithms.base import Run
-from mklref.algorithms.group_weights import GroupWeights, project
+from mklref.algorithms.group_wrapper import GroupWeights, project
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.solution import History
 
