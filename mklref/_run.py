@@ -17,7 +17,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,8 @@ from mklref.solution import Solution, Status
 
 R = TypeVar("R")
 """The kind of record."""
+P = TypeVar("P")
+"""The kind of point."""
 
 
 class Recorder(Generic[R]):
@@ -113,25 +115,6 @@ class Recorder(Generic[R]):
             self._line.close()
 
 
-class Bounded(Protocol):
-    """A point that bounds the optimum from both sides."""
-
-    @property
-    def lower(self) -> float:
-        """A lower bound."""
-
-    @property
-    def upper(self) -> float:
-        """The objective at the point."""
-
-    @property
-    def gap(self) -> float:
-        """upper - lower."""
-
-
-P = TypeVar("P", bound=Bounded)
-
-
 class Best(Generic[P]):
     """The point of smallest gap so far, and the best bounds, which may be those of two others."""
 
@@ -140,10 +123,12 @@ class Best(Generic[P]):
         self.lower, self.upper = -np.inf, np.inf
 
     def note(self, point: P) -> P:
-        """Compare with this point, and return it."""
-        if self.point is None or point.gap < self.point.gap:
+        """Compare with this point, which has a gap and bounds, and return it."""
+        new: Any = point
+        old: Any = self.point
+        if old is None or new.gap < old.gap:
             self.point = point
-        self.lower, self.upper = max(self.lower, point.lower), min(self.upper, point.upper)
+        self.lower, self.upper = max(self.lower, new.lower), min(self.upper, new.upper)
         return point
 
 

@@ -42,6 +42,11 @@ def at_most(count: int) -> Iterator[None]:
         _share.reset(token)
 
 
+def cores() -> int:
+    """How many processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def threads() -> int:
     """Number of threads for passes over the kernel stack: MKLREF_NUM_THREADS, by default all available cores.
 
@@ -49,8 +54,7 @@ def threads() -> int:
     """
     asked = os.environ.get("MKLREF_NUM_THREADS")
     if asked is None:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return min(_share.get(), cores)
+        return min(_share.get(), cores())
     if not asked.isdigit() or int(asked) < 1:
         raise InvalidParameter(f"MKLREF_NUM_THREADS = {asked!r} must be a positive integer: the number of threads.")
     return min(_share.get(), int(asked))

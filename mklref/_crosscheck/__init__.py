@@ -28,7 +28,7 @@ from mklref._conic import FORMULATIONS, SOLVERS
 from mklref._crosscheck.result import CrossCheck
 from mklref._crosscheck.row import NATIVE, Row
 from mklref._crosscheck.rows import Job, rounding, rows
-from mklref._validate import check_time, checked_count, checked_tolerance, checked_words
+from mklref._validate import check_time, checked_choice, checked_count, checked_tolerance, checked_words
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable, SlowWarning, warn
 from mklref.problem import Problem, require_problem
 
@@ -142,9 +142,7 @@ def chosen_formulations(problem: Any, names: Sequence[str] | None) -> tuple[str,
         return tuple(name for name in FORMULATIONS if name in applicable) or applicable
     names = _sequence("formulations", names)
     for name in names:
-        if name not in reasons:
-            raise InvalidParameter(f"formulation = {name!r} is unknown; known names: {', '.join(reasons)}.")
-        if reasons[name] is not None:
+        if reasons[checked_choice("formulation", name, reasons)] is not None:
             raise NotApplicable(f"{reasons[name]} These apply here: {', '.join(applicable)}.")
     return tuple(dict.fromkeys(names))
 

@@ -22,6 +22,7 @@ from mklref.exceptions import InvalidParameter
 
 if TYPE_CHECKING:
     from mklref.problem import Problem
+    from mklref.regularizers import Regularizer
 
 Violations: TypeAlias = list[tuple[str, float]]
 """What is violated in words, and by how much."""
@@ -37,14 +38,26 @@ def repaired_weights(problem: Problem, weights: Any) -> tuple[Array, Violations]
     positive = np.maximum(theta, 0.0)
     if problem.regularizer.weight_form != "min" or np.isfinite(problem.regularizer.weight_penalty(positive)):
         return positive, violations
-    # Scale the weights down until they are allowed: the factor says by how much they were not.
+    share = boundary(problem.regularizer, positive)
+    text = f"weights lie outside the domain of {problem.regularizer}: only {apart(share, 1.0)[0]} times them is allowed"
+    return positive, [*violations, (text, 1.0 - share)]
+
+
+def boundary(regularizer: Regularizer, theta: Array) -> float:
+    """The largest s with psi(s theta) finite; inf or 1 if psi has no boundary in this direction."""
+
+    def inside(s: float) -> bool:
+        return bool(np.isfinite(regularizer.weight_penalty(s * theta)))
+
     low, high = 0.0, 1.0
-    for _ in range(60):
+    while inside(high):
+        low, high = high, 2.0 * high
+        if high > 1e12:
+            return np.inf
+    for _ in range(80):
         middle = 0.5 * (low + high)
-        allowed = np.isfinite(problem.regularizer.weight_penalty(middle * positive))
-        low, high = (middle, high) if allowed else (low, middle)
-    text = f"weights lie outside the domain of {problem.regularizer}: only {apart(low, 1.0)[0]} times them is allowed"
-    return positive, [*violations, (text, 1.0 - low)]
+        low, high = (middle, high) if inside(middle) else (low, middle)
+    return low
 
 
 def of_all_machines(problem: Problem, violations: Iterable[Violations]) -> Violations:

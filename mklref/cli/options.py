@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 from typing import Any, NoReturn
 
 import mklref
 from mklref._conic import FORMULATIONS, SOLVERS
+from mklref._threads import cores
 from mklref.cli.files import Input, Output, OutputDirectory, add_force
 from mklref.cli.learning import (
     NORMALIZATIONS,
@@ -85,7 +85,7 @@ def _add_crosscheck(commands: Any) -> None:
     add("--tol", type=number, default=1e-6, help="largest relative gap of the native solver (1e-6)")
     add("--reference-tol", type=number, default=1e-3, metavar="TOL", help="largest relative gap of other rows (1e-3)")
     add("--value-tol", type=number, default=1e-6, metavar="TOL", help="how far values may be off, relatively (1e-6)")
-    add("--jobs", type=positive_count, default=processors(), metavar="N", help="rows solved at a time (all processors)")
+    add("--jobs", type=positive_count, default=cores(), metavar="N", help="rows solved at a time (all processors)")
     add("--max-time", type=number, metavar="SECONDS", help="for a row; a solver that takes longer has failed")
     add("--json", type=Output, metavar="FILE", help="write all numbers to FILE")
     add("--report", type=Output, metavar="FILE.html", help="write a self-contained page with table and pictures")
@@ -234,8 +234,3 @@ def _add_problem(command: Any, samples: str) -> None:
     add("--normalize", choices=NORMALIZATIONS, help="normalisation of each kernel (trace; none for an NPZ file)")
     names = ", ".join(LOSSES)
     add("--loss", type=loss, default=Hinge(), metavar="NAME[:VALUE]", help=f"{names}; VALUE its parameter (hinge)")
-
-
-def processors() -> int:
-    """How many processors this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

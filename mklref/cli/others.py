@@ -11,17 +11,17 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn
 from rich.table import Table
 
-from mklref import equivalences, native, reference, regularizers
+from mklref import equivalences, native, reference
 from mklref._crosscheck import NATIVE
+from mklref._progress import Steps
 from mklref.cli import render
 from mklref.datasets import BUNDLED, PUBLISHED
 from mklref.exceptions import MissingExtra
 from mklref.formulations import FORMULATIONS
 from mklref.losses import LOSSES
-from mklref.regularizers import Regularizer
+from mklref.testing.answer import REGULARIZERS
 from mklref.testing.vectors import export_vectors
 
 
@@ -51,19 +51,15 @@ def run_reproduce(arguments: Any) -> bool:
 def run_vectors(arguments: Any) -> bool:
     """Write the catalogue as files, with a bar on standard error, and say how many there are."""
     out = render.console()
-    columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn()
-    with render.progress(*columns) as progress:
-        bar = progress.add_task("vectors", total=None)
-
-        def advance(done: int, total: int, name: str) -> None:
-            progress.update(bar, completed=done, total=total, description=name)
-
-        options = {name: getattr(arguments, name) for name in ("include", "exclude", "formats", "suite")}
-        try:
-            index = export_vectors(arguments.directory, **options, progress=advance)
-        except KeyboardInterrupt:
-            told = f"interrupted; {Path(arguments.directory) / 'index.json'} lists what was written"
-            raise KeyboardInterrupt(told) from None
+    progress = Steps(sys.stderr.isatty(), "problems", None)
+    options = {name: getattr(arguments, name) for name in ("include", "exclude", "formats", "suite")}
+    try:
+        index = export_vectors(arguments.directory, **options, progress=lambda *_: progress.advance())
+    except KeyboardInterrupt:
+        told = f"interrupted; {Path(arguments.directory) / 'index.json'} lists what was written"
+        raise KeyboardInterrupt(told) from None
+    finally:
+        progress.close()
     count = len(index["problems"])
     proven = sum(entry["bounds"] == "rigorous" for entry in index["problems"])
     formats = ", ".join(arguments.formats)
@@ -98,11 +94,7 @@ def _sections() -> dict[str, dict[str, str]]:
     return {
         "formulations": {name: _first_line(inspect.getmodule(form)) for name, form in FORMULATIONS.items()},
         "losses": {name: _first_line(kind) for name, kind in LOSSES.items()},
-        "regularisers": {
-            name: _first_line(kind)
-            for name, kind in vars(regularizers).items()
-            if isinstance(kind, type) and issubclass(kind, Regularizer) and not inspect.isabstract(kind)
-        },
+        "regularisers": {name: _first_line(kind) for name, kind in REGULARIZERS.items()},
         "solvers": {NATIVE: "compiled" if native.AVAILABLE else native.WHY}
         | {name: _version(name.lower()) for name in reference.SOLVERS},
         "bundled data": dict.fromkeys(BUNDLED, "scikit-learn"),

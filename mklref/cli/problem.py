@@ -11,12 +11,12 @@ import numpy as np
 
 from mklref import datasets
 from mklref._typing import Array
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget, MKLError
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget
 from mklref.kernels import ArrayStack, KernelStack, normalize, parse, stack
 from mklref.losses import Hinge, Loss
 from mklref.problem import Problem
 from mklref.regularizers import Lp
-from mklref.testing.vectors.formats import SUFFIXES, read_record
+from mklref.testing.vectors.formats import SUFFIXES, read_as, read_record
 from mklref.testing.vectors.schema import problem_from_record
 
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")
@@ -52,12 +52,11 @@ def read_stated(arguments: Any) -> Problem | None:
 
     An option that contradicts it, or that a stated problem has no use for, is refused.
     """
-    if Path(arguments.data).suffix not in SUFFIXES or not _states(record := read_record(arguments.data)):
+    if Path(arguments.data).suffix not in SUFFIXES:
         return None
-    try:
-        problem = problem_from_record(record)
-    except MKLError as error:
-        raise type(error)(f"{arguments.data}: {error}") from error
+    problem = read_as(arguments.data, lambda record: problem_from_record(record) if _states(record) else None)
+    if problem is None:
+        return None
     for option in (*READING, "target", "positive", "samples", "seed", "kernels", "normalize"):
         given = getattr(arguments, option)
         if given or (option == "seed" and given is not None):  # 0 is a seed

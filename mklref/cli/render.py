@@ -8,7 +8,6 @@ import numpy as np
 from rich.cells import cell_len
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import Progress, ProgressColumn
 from rich.table import Table
 
 from mklref._crosscheck.result import COLUMNS, CrossCheck, kernel_names, line
@@ -39,16 +38,6 @@ def console() -> Console:
     """Standard output; as wide as the table needs where it is no terminal."""
     plain = Console(highlight=False, soft_wrap=False)
     return plain if plain.is_terminal else Console(highlight=False, width=max(plain.width, PIPE_WIDTH))
-
-
-def progress(*columns: ProgressColumn) -> Progress:
-    """A bar on standard error that is gone when it is done; nothing at all where that is no terminal.
-
-    Some versions of rich end a bar that is disabled with an empty line.
-    """
-    terminal = Console(stderr=True)
-    console = terminal if terminal.is_terminal else Console(stderr=True, quiet=True)
-    return Progress(*columns, console=console, transient=True, disable=not terminal.is_terminal)
 
 
 def say(out: Console, text: object) -> None:

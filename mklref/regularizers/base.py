@@ -142,33 +142,17 @@ class Regularizer(ABC):
         """R as a convex cvxpy scalar of a nonnegative expression rho (M,), and constraints.
 
         This and the next two are for a class of your own: those of the library stand where they are read, in
-        `formulations.mixed_norm` (R), `formulations.dual` (R*) and `formulations.weighted_primal` (psi).
-
-        Raises
-        ------
-        NotApplicable
-            A class that does not define it.
+        `formulations.mixed_norm` (R), `formulations.dual` (R*) and `formulations.weighted_primal` (psi). A class that
+        does not define them raises `NotApplicable`.
         """
         raise NotApplicable(self._no_atom("value_atom(rho)"))
 
     def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
-        """R* as a convex cvxpy scalar of affine vectors whose norms are g_m, and constraints.
-
-        Raises
-        ------
-        NotApplicable
-            A class that does not define it.
-        """
+        """R* as a convex cvxpy scalar of affine vectors whose norms are g_m, and constraints."""
         raise NotApplicable(self._no_atom("conjugate_atom(components)"))
 
     def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
-        """psi as a convex cvxpy scalar of a nonnegative expression theta (M,), and constraints.
-
-        Raises
-        ------
-        NotApplicable
-            If `weight_form` is not "min"; a class that does not define it.
-        """
+        """psi as a convex cvxpy scalar of a nonnegative expression theta (M,), and constraints; else as above."""
         raise NotApplicable(
             self._no_atom("weight_atom(theta)") if self.weight_form == "min" else self._no_weight_form()
         )

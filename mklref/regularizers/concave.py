@@ -109,10 +109,7 @@ class ConcaveFunction(ABC):
     def block_atom(self, rho: Any) -> Any:
         """g(rho^2) as a convex, non-decreasing, elementwise cvxpy expression of rho >= 0, for a g of your own.
 
-        Raises
-        ------
-        NotApplicable
-            A class that does not define it.
+        A class that does not define it raises `NotApplicable`.
         """
         raise NotApplicable(f"{self} has no cvxpy expression; give its class the method block_atom(rho).")
 

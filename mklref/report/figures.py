@@ -14,14 +14,13 @@ from matplotlib.figure import Figure
 from mklref._crosscheck.result import CrossCheck, kernel_names
 from mklref._crosscheck.row import NATIVE
 from mklref.formulations import FORMULATIONS
+from mklref.plotting import style
 from mklref.plotting.matrices import draw_intervals
+from mklref.plotting.paths import FLOOR
 from mklref.plotting.style import as_text
 
 MOST_KERNELS = 40
 """Kernels that a picture of weights shows; the largest ones if there are more."""
-
-FLOOR = 1e-16
-"""Gaps below this, and negative ones within rounding, are drawn here: the axis is logarithmic."""
 
 FILLS = {"ECOS": {"fillstyle": "full"}, "SCS": {"fillstyle": "left", "markerfacecoloralt": "none"}}
 """How marks tell the solvers apart; those of CLARABEL are open."""
@@ -35,23 +34,12 @@ STANDINS = {INK: "currentColor", GRID: "var(--grid)", WRONG: "var(--bad)"}
 STANDINS |= {f"#0300{k:02x}": f"var(--series-{k})" for k in range(SERIES)}
 """matplotlib knows no variables of a style sheet: figures are drawn in these colours, which are then replaced."""
 
-SETTINGS: dict[Any, Any] = {
+_INKED = ("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color")
+SETTINGS: dict[Any, Any] = {**style.SETTINGS, **dict.fromkeys(_INKED, INK)} | {
     "axes.axisbelow": True,
-    "axes.edgecolor": INK,
     "axes.grid": True,
-    "axes.labelcolor": INK,
-    "axes.spines.right": False,
-    "axes.spines.top": False,
-    "axes.titlelocation": "left",
     "font.family": "sans-serif",
-    "font.size": 9,
     "grid.color": GRID,
-    "legend.frameon": False,
-    "svg.fonttype": "none",
-    "svg.hashsalt": "mklref",
-    "text.color": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
 }
 
 

@@ -65,8 +65,8 @@ def as_answer(returned: Any) -> Answer:
 
 
 def kinds_of(base: type) -> dict[str, type]:
-    """The classes of `mklref.regularizers` that are of this kind, by name."""
-    kinds = {name: kind for name, kind in vars(regularizers).items() if isinstance(kind, type)}
+    """The classes of `mklref.regularizers` that are of this kind, by name, in this order."""
+    kinds = {name: kind for name, kind in sorted(vars(regularizers).items()) if isinstance(kind, type)}
     return {name: kind for name, kind in kinds.items() if issubclass(kind, base) and kind is not base}
 
 

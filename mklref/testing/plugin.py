@@ -23,7 +23,6 @@ import pytest
 
 if TYPE_CHECKING:
     from mklref.testing.case import Case
-    from mklref.testing.result import Row
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -133,14 +132,12 @@ class CaseItem(pytest.Item):
         if row.outcome is Outcome.EXCLUDED:
             pytest.skip(row.reason)
         if row.outcome is Outcome.FAILED:
-            raise NotConforming(row)
+            raise NotConforming(f"{'; '.join(row.faults)}\n{row.message}")
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The findings, without a traceback through this package."""
-        if isinstance(excinfo.value, NotConforming):
-            row = excinfo.value.row
-            return f"{'; '.join(row.faults)}\n{row.message}"
-        return super().repr_failure(excinfo, style)
+        found = isinstance(excinfo.value, NotConforming)
+        return str(excinfo.value) if found else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
         """Where a failure is reported."""
@@ -148,11 +145,7 @@ class CaseItem(pytest.Item):
 
 
 class NotConforming(AssertionError):
-    """A case that failed."""
-
-    def __init__(self, row: Row) -> None:
-        super().__init__(row.message)
-        self.row = row
+    """A case that failed, with its findings."""
 
 
 def _named(option: str, text: str) -> Any:

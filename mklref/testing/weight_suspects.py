@@ -10,6 +10,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import certify
+from mklref.certificate.feasible import boundary
 from mklref.kernels.stack import ArrayStack
 from mklref.problem import Problem
 from mklref.regularizers import (
@@ -278,23 +279,6 @@ def _within_all_intervals(problem: Problem, beta: Array) -> Array | None:
     )  # fmt: skip
     theta = found.x[: problem.n_kernels] / size if found.success else np.zeros(1)
     return theta if theta.any() and np.isfinite(theta).all() else None
-
-
-def boundary(regularizer: Regularizer, theta: Array) -> float:
-    """The largest s with psi(s theta) finite; inf or 1 if psi has no boundary in this direction."""
-
-    def inside(s: float) -> bool:
-        return bool(np.isfinite(regularizer.weight_penalty(s * theta)))
-
-    low, high = 0.0, 1.0
-    while inside(high):
-        low, high = high, 2.0 * high
-        if high > 1e12:
-            return np.inf
-    for _ in range(80):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if inside(middle) else (low, middle)
-    return low
 
 
 def _rescaled(problem: Problem, point: Point) -> Iterator[tuple[str, float, Point]]:

@@ -25,6 +25,7 @@ from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, Loss
 from mklref.problem import Problem
 from mklref.regularizers import NAMED, ConcaveFunction, Regularizer
+from mklref.regularizers.groups import group_owners
 from mklref.testing.answer import REGULARIZERS, Answer, kinds_of
 
 Record = dict[str, Any]
@@ -155,7 +156,7 @@ def _parameters(prefix: str, thing: Any) -> Record:
         value = getattr(thing, field.name)
         name = f"{prefix}_{field.name}"
         if field.name == "groups":
-            record[name] = _numbers_of_groups(value)
+            record[name] = group_owners(value) + 1.0
         elif type(value).__name__ in CONCAVE:
             record |= {name: type(value).__name__, **_parameters(name, value)}
         else:
@@ -200,13 +201,6 @@ def _made(record: Mapping[str, Any], prefix: str, kind: type) -> Any:
     if missing := [f"{prefix}_{field.name}" for field in needed if field.name not in arguments]:
         raise InvalidParameter(f"{kind.__name__} needs {', '.join(missing)}.")
     return kind(**arguments)
-
-
-def _numbers_of_groups(groups: Any) -> Array:
-    numbers = np.zeros(sum(len(group) for group in groups))
-    for number, group in enumerate(groups, start=1):
-        numbers[list(group)] = number
-    return numbers
 
 
 def _groups_of_numbers(numbers: Array, name: str) -> tuple[tuple[int, ...], ...]:
