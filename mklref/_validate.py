@@ -250,11 +250,6 @@ def require_finite(
         raise error(f"{place} is {array[index]}; every entry must be finite.{remedy}")
 
 
-def checked_vector(data: Any, label: str, length: int) -> Array:
-    """A float64 vector of this length, if `data` is a finite one; else an error that names it."""
-    return checked_array(data, label, (length,))
-
-
 def checked_array(
     data: Any, label: str, shape: tuple[int, ...], remedy: str = "", error: type[InvalidInput] = InvalidParameter
 ) -> Array:

@@ -96,15 +96,11 @@ class MulticlassProblem(Problem):
         seen = np.ones(len(members), dtype=bool) if negative is None else np.isin(members, (positive, negative))
         samples = np.flatnonzero(seen)
         samples.flags.writeable = False
-        problem = Problem(
-            self.kernels if negative is None else self.kernels.part(samples),
-            np.where(members[samples] == positive, 1.0, -1.0),
-            C=self.C,
-            loss=self.loss,
-            regularizer=self.regularizer,
-            intercept=self.intercept,
-            sample_weight=None if self.sample_weight is None else self.sample_weight[samples],
-        )
+        kernels = self.kernels if negative is None else self.kernels.part(samples)
+        y = np.where(members[samples] == positive, 1.0, -1.0)
+        weight = None if self.sample_weight is None else self.sample_weight[samples]
+        common = {name: getattr(self, name) for name in ("C", "loss", "regularizer", "intercept")}
+        problem = Problem(kernels, y, sample_weight=weight, **common)
         return Machine(problem, samples, positive, negative)
 
     def certify(self, dual_coef: Any, weights: Any = None, intercepts: Any = None) -> Certificate:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,19 +16,26 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Parts:
+class Penalty:
+    """R(rho), R*(g) with its domain, and psi(theta) with the set of weights, each as LaTeX."""
+
+    penalty: str = r"R(\rho_1, \dots, \rho_M)"
+    conjugate: str = r"R^*(g_1, \dots, g_M)"
+    domain: tuple[str, ...] = ()
+    weight_penalty: str = ""
+    weight_set: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Parts(Penalty):
     """What a statement is made of, each as LaTeX; the symbols of the notation where there is no problem."""
 
+    weight_penalty: str = r"\psi(\theta)"
     losses: str = r"\sum_{i=1}^n c_i\, V(t_i, y_i)"
     intercept: str = r" + c_b\, b"
     over_intercept: str = r",\, b"
     dual_losses: str = r"-\sum_{i=1}^n c_i\, V^*\!\left({-\frac{\beta_i}{c_i}},\, y_i\right)"
     feasible: tuple[str, ...] = (r"\mathbf 1^\top\beta = c_b",)
-    penalty: str = r"R(\rho_1, \dots, \rho_M)"
-    conjugate: str = r"R^*(g_1, \dots, g_M)"
-    domain: tuple[str, ...] = ()
-    weight_penalty: str = r"\psi(\theta)"
-    weight_set: tuple[str, ...] = ()
     general: bool = True
     """Whether the symbols stand for any problem."""
     groups: tuple[str, str, str, str, str] = ("p", "q", r"\gamma", r"\gamma_0", r"\gamma^*")
@@ -50,7 +57,7 @@ def parts_of(problem: Problem) -> Parts:
         dual_losses=dual,
         feasible=((rf"\mathbf 1^\top\beta = {number(cost)}",) if problem.intercept else ()) + box,
         general=False,
-        **penalties(problem.regularizer)._asdict(),
+        **vars(penalties(problem.regularizer)),
         **_own_exponents(problem.regularizer),
     )
 
@@ -85,16 +92,6 @@ def losses(loss: kinds.Loss, c: str) -> tuple[str, str, tuple[str, ...]]:
         case kinds.DensityLevelSet():
             return r"\max(0,\, 1 - t_i)", r"\mathbf 1^\top\beta", (rf"0 \le \beta_i \le {c}",)
     return "V(t_i, y_i)", Parts.dual_losses, ()
-
-
-class Penalty(NamedTuple):
-    """R(rho), R*(g) with its domain, and psi(theta) with the set of weights."""
-
-    penalty: str = Parts.penalty
-    conjugate: str = Parts.conjugate
-    domain: tuple[str, ...] = ()
-    weight_penalty: str = ""
-    weight_set: tuple[str, ...] = ()
 
 
 def penalties(regularizer: reg.Regularizer) -> Penalty:

@@ -145,7 +145,12 @@ def regularization_path(
             # It hands its options on, and if nobody takes a start has to say so before anything is solved. One that
             # names it has a default of its own.
             own.setdefault("start", None)
-        found = _solved(solver, name, member, own)
+        try:
+            found = solver(member, **own)
+        except (InvalidParameter, TypeError) as refused:
+            if own.get("start", member) is None and "start" in str(refused):  # it hands its options on to somebody
+                raise _no_start(name) from refused
+            raise
         if not isinstance(found, Solution):
             raise InvalidType(f"solver is {name}, which returned {type(found).__name__}; expected a Solution.")
         return found
@@ -155,15 +160,6 @@ def regularization_path(
 
     found: RegularizationPath = along(problems, solved, callback, path)
     return found
-
-
-def _solved(solver: Callable[..., Solution], name: str, problem: Problem, options: dict[str, Any]) -> Solution:
-    try:
-        return solver(problem, **options)
-    except (InvalidParameter, TypeError) as refused:
-        if options.get("start", problem) is None and "start" in str(refused):  # it hands its options on to somebody
-            raise _no_start(name) from refused
-        raise
 
 
 def _no_start(name: str) -> NotApplicable:

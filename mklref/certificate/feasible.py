@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_array, checked_number, checked_vector
+from mklref._validate import checked_array, checked_number
 from mklref.certificate.verdict import apart
 from mklref.exceptions import InvalidParameter
 
@@ -30,7 +30,7 @@ Violations: TypeAlias = list[tuple[str, float]]
 
 def repaired_weights(problem: Problem, weights: Any) -> tuple[Array, Violations]:
     """theta >= 0 (M,), and what was violated: signs, and the constraint on the others where the regulariser has one."""
-    theta = checked_vector(weights, "weights", problem.n_kernels)
+    theta = checked_array(weights, "weights", (problem.n_kernels,))
     violations: Violations = []
     m = int(theta.argmin())
     if theta[m] < 0.0:
@@ -82,7 +82,7 @@ def checked_intercepts(problem: Problem, intercept: Any) -> list[float]:
         number = intercept.item() if type(intercept) is np.ndarray and intercept.size == 1 else intercept
         values = [checked_number("intercept", number, "(-inf, inf)", np.isfinite, remedy)]
     else:
-        values = checked_vector(intercept, "intercepts", len(problem.machines)).tolist()
+        values = checked_array(intercept, "intercepts", (len(problem.machines),)).tolist()
     for value in values:
         if not problem.intercept and value != 0.0:
             raise InvalidParameter(f"intercept = {value!r} must be 0: the problem has no intercept.")

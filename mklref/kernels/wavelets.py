@@ -20,7 +20,7 @@ from functools import lru_cache
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_choice, checked_integer, checked_members, checked_vector, shown
+from mklref._validate import checked_array, checked_choice, checked_integer, checked_members, shown
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MissingExtra
 from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.families import on_all_variables
@@ -73,7 +73,7 @@ def wavelet(
     if not scales or len(set(scales)) < len(scales):
         raise InvalidParameter(f"levels = {scales} must hold at least one scale, and each one once.")
     sets = checked_integer(sets, 1, np.inf, f"sets = {sets!r} must be a positive integer.")
-    low, high = checked_vector(domain, "domain", 2).tolist()
+    low, high = checked_array(domain, "domain", (2,)).tolist()
     if not low < high:
         raise InvalidParameter(f"domain = {domain!r} must be (low, high) with finite low < high.")
     support = round(float(_tabulated(mother)[0][-1]))
