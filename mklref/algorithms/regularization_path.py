@@ -13,7 +13,7 @@ import numpy as np
 
 from mklref._run import along
 from mklref._typing import Array
-from mklref._validate import check_time, checked_flag, checked_real, checked_values
+from mklref._validate import check_callback, check_time, checked_flag, checked_real, checked_values
 from mklref.algorithms.point import regularizer_of
 from mklref.algorithms.simplemkl import simplemkl
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
@@ -123,8 +123,7 @@ def regularization_path(
     """
     if not callable(solver):
         raise InvalidType(f"solver is {solver!r}; give a function, for instance mklref.algorithms.simplemkl.")
-    if callback is not None and not callable(callback):
-        raise InvalidType(f"callback is {callback!r}; give a function of one solution, or None.")
+    check_callback(callback, "solution")
     regularizer_of(problem)
     check_time(max_time)
     given = {**options, "tol": tol} | ({} if max_time is None else {"max_time": max_time})

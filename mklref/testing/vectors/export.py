@@ -16,6 +16,7 @@ from mklref import native, reference
 from mklref._crosscheck import rounding
 from mklref._files import write_text
 from mklref._untrusted import parse_json, read_bytes
+from mklref._validate import checked_choice
 from mklref.certificate import certify
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, NotApplicable, SolverFailure, UnsafeFile
 from mklref.problem import Problem
@@ -85,8 +86,7 @@ def export_vectors(
     unknown = sorted(set(endings) - {*FORMATS, "hdf5"})
     if unknown or not endings:
         raise InvalidParameter(f"formats = {', '.join(endings)}; known ones: {', '.join([*FORMATS, 'hdf5'])}.")
-    if suite not in SUITES:
-        raise InvalidParameter(f"suite = {suite!r}; known ones: {', '.join(SUITES)}.")
+    checked_choice("suite", suite, SUITES)
     if suite == "real" and "npz" not in endings:
         raise InvalidParameter(f"formats = {', '.join(endings)} without npz, to which the certificates belong; add it.")
     if "hdf5" in endings:

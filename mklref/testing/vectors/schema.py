@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_float_array
+from mklref._validate import as_float_array, checked_choice
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, Loss
@@ -171,10 +171,7 @@ def _component(
     name = _text(record, prefix, default)
     if name in named:
         return named[name]
-    if name not in kinds:
-        known = ", ".join([*named, *kinds])
-        raise InvalidParameter(f"{prefix} = {name!r} is unknown; known names: {known}.")
-    return _made(record, prefix, kinds[name])
+    return _made(record, prefix, kinds[checked_choice(prefix, name, [*named, *kinds])])
 
 
 def _made(record: Mapping[str, Any], prefix: str, kind: type) -> Any:
