@@ -48,8 +48,8 @@ def false_claims(
     upper = certificate.objective
     if lower is not None:
         above = lower > certificate.lower + 1e-3 * allowed  # else there is no need to read the kernels
-        used = _dual_of_used_kernels(problem, point) if above else None
-        if used is not None and used > certificate.lower + allowed and _close(lower, used, certificate.gap, allowed):
+        used = _duals(problem, point)[1] if above else np.nan
+        if used > certificate.lower + allowed and _close(lower, used, certificate.gap, allowed):
             text = f"lower bound {lower:.9g} is claimed, the dual value of the used kernels; all have"
             yield Finding("inactive constraints violated", f"{text} {certificate.lower:.9g}.")
         elif objective is not None and lower > objective + allowed:
@@ -63,7 +63,7 @@ def false_claims(
     if abs(objective - _joint(problem, point, upper)) <= 2 * allowed:
         return
     text = f"{objective:.9g} is claimed, the point has {upper:.9g}."
-    if objective < upper and _close(objective, _dual_of_machine(problem, point), upper - objective, allowed):
+    if objective < upper and _close(objective, _duals(problem, point)[0], upper - objective, allowed):
         yield Finding("dual value taken for J", text)
     elif certificate.gap > allowed and abs(objective - certificate.lower) <= max(allowed, PLAUSIBLE * certificate.gap):
         yield Finding("weights cleaned up", text + " The claimed value fits dual_coef with better weights.")
@@ -81,21 +81,14 @@ def _joint(problem: Problem, point: Point, upper: float) -> float:
     return upper - penalty + 0.5 * float(theta @ g**2) + (psi if np.isfinite(psi) else 0.0)
 
 
-def _dual_of_machine(problem: Problem, point: Point) -> float | None:
-    """-sum c V*(-beta/c) - 1/2 sum theta_m q_m: the dual value of the machine at these weights."""
+def _duals(problem: Problem, point: Point) -> tuple[float, float]:
+    """The dual values of the machine at these weights, and of the kernels of positive weight; nan without weights."""
     if point.weights is None:
-        return None
-    g = dual_norms(problem, point.dual_coef)
-    return dual_losses(problem, problem.split(point.dual_coef)) - 0.5 * float(point.weights @ g**2)
+        return np.nan, np.nan
+    g, losses = dual_norms(problem, point.dual_coef), dual_losses(problem, problem.split(point.dual_coef))
+    used = problem.regularizer.conjugate(np.where(point.weights > 0.0, g, 0.0))
+    return losses - 0.5 * float(point.weights @ g**2), losses - used
 
 
-def _dual_of_used_kernels(problem: Problem, point: Point) -> float | None:
-    """The dual objective with g_m = 0 for the kernels of weight 0."""
-    if point.weights is None:
-        return None
-    g = np.where(point.weights > 0.0, dual_norms(problem, point.dual_coef), 0.0)
-    return dual_losses(problem, problem.split(point.dual_coef)) - problem.regularizer.conjugate(g)
-
-
-def _close(value: float, other: float | None, scale: float, allowed: float) -> bool:
-    return other is not None and abs(value - other) <= max(1e-6 * abs(scale), 1e-3 * allowed)
+def _close(value: float, other: float, scale: float, allowed: float) -> bool:
+    return abs(value - other) <= max(1e-6 * abs(scale), 1e-3 * allowed)
