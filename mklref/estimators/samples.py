@@ -183,14 +183,19 @@ def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -
 
     Of a table whose columns are `known` to be those of the model it need not ask.
     """
+    times = False
     try:
+        dtypes: Any = X.dtypes if hasattr(X, "dtypes") else np.asarray(X).dtype
+        times = any(getattr(dtype, "kind", "O") in "mM" for dtype in np.ravel(dtypes))
+        if times:
+            raise TypeError("times are no numbers")  # scikit-learn takes nanoseconds, and a missing one for -2^63
         if known:
             return check_array(X, dtype=np.float64, estimator=model, input_name="X", accept_sparse=True)
         with np.errstate(invalid="ignore"):  # it sums entries, of which large ones of both signs have none
             return validate_data(model, X, *y, dtype=np.float64, **checks)
     except (TypeError, ValueError, OverflowError) as invalid:
         columns = [str(name) for name, cells in _columns(X) if not _is_numeric(cells)]
-        if not columns and "could not convert string" not in str(invalid):
+        if not (columns or times or "could not convert string" in str(invalid)):
             with own_errors():
                 raise
         where = f" in {', '.join(columns)}" if columns else ""
@@ -203,9 +208,9 @@ def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -
 
 def _columns(X: Any) -> Iterable[tuple[Any, Any]]:
     """Name and cells of each column of a data frame, or of another table that knows its columns."""
-    if hasattr(X, "items"):
-        return X.items()  # type: ignore[no-any-return]
-    return zip(X.columns, np.asarray(X).T, strict=True) if hasattr(X, "columns") else ()
+    if not hasattr(X, "columns"):
+        return ()
+    return X.items() if hasattr(X, "items") else zip(X.columns, np.asarray(X).T, strict=True)
 
 
 def _is_numeric(column: Any) -> bool:

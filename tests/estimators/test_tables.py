@@ -125,14 +125,18 @@ def test_a_data_frame_becomes_numbers_as_reported(frame):
     assert model["model"].kernel_names_[-1] == "linear[who]"
     assert list(model["model"].kernel_groups_) == ["age", "sex", "since", "smokes", "town", "who"]
     strange = X.iloc[:2].assign(town="never seen", sex=None)
-    assert not table.transform(strange).filter(regex="town=|sex=").to_numpy().any()
-    assert model.predict(strange).shape == (2,)
+    with pytest.warns(MKLWarning, match="'town': 2 of 2 cells, such as 'never seen', hold no known level"):
+        assert not table.transform(strange).filter(regex="town=|sex=").to_numpy().any()
+    assert model.predict(strange.assign(town=["never seen", "Rome"])).shape == (2,)
     assert cross_val_score(model, X, y, cv=3).mean() > 0.6
     assert table.from_plain(table.to_plain()).transform(X).equals(numbers)
     assert clone(model).get_params()["table__missing"] == ()
     table_pipeline(MKLClassifier("rbf(1)")).fit(X.assign(age=1e6 * X["age"]), y)  # without a warning of scales
     with pytest.raises(InvalidInput, match=r"lacks the column 'age' that the model reads \(1 of 5 are not there\)"):
         model.predict(X.drop(columns="age"))
+    for kind in ("number", "flag", "date", "category"):
+        empty = TableEncoder({"town": kind}).fit(X.assign(town=None))
+        assert "town    leave     left out; it has no cells" in empty.report()
     with pytest.raises(InvalidType, match="give a pandas data frame"):
         model.fit(numbers.to_numpy(), y)
     with pytest.raises(InvalidParameter, match=r"column 'sex': 'colour' is no kind of column; known are number"):
@@ -250,6 +254,17 @@ def test_what_is_no_number_in_a_block_is_named(three_classes):
         model.fit({"a": X, "b": np.where(X > 1.0, np.nan, X)}, y)
     with pytest.raises(InvalidInput, match=r"texts or dates among its numbers in b:x0 .*encode texts"):
         model.fit({"a": X, "b": np.full((len(X), 1), "red", dtype=object)}, y)
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pd.DataFrame.to_numpy, lambda table: {"b": table}])
+def test_times_alone_are_no_numbers_either(three_classes, kind):
+    X, y, _ = three_classes
+    days = pd.DataFrame({"day": pd.to_datetime(["2020-01-31", None, "2020-02-01"] * (len(X) // 3))})
+    for table in (days, days - days["day"].min()):
+        with pytest.raises(InvalidInput, match="texts or dates among its numbers"):
+            MKLClassifier("linear").fit(kind(table), y)
+    with pytest.raises(InvalidInput, match="texts or dates among its numbers"):
+        MKLClassifier("linear").fit(X[:, :1], y).predict(days.squeeze())
 
 
 def test_annotated_data_is_read_by_what_it_has():
@@ -423,10 +438,29 @@ def test_measures_and_their_intervals(rng):
 
 def test_cells_of_another_notation_do_not_pass_for_missing_ones_in_silence():
     encoder = TableEncoder().fit(pd.DataFrame({"dose": ["1.5", "2.25", "4", ""]}))
-    with pytest.warns(MKLWarning, match="column 'dose': no cell, such as '1,5', is a number as .* missing"):
-        found = encoder.transform(pd.DataFrame({"dose": ["1,5", "", "2,25"]}))
-    np.testing.assert_array_equal(found, [[0.0, 1.0]] * 3)
-    encoder.transform(pd.DataFrame({"dose": ["", "1,5", "2.25"]}))  # one of two is none
+    for cells, says in ((["1,5", "", "2,25"], "2 of 2"), (["1,5", "", "2"], "1 of 2")):
+        with pytest.warns(MKLWarning, match=f"column 'dose': {says} cells, such as '1,5', are no number .* missing"):
+            found = encoder.transform(pd.DataFrame({"dose": cells}))
+        np.testing.assert_array_equal(found[:2], [[0.0, 1.0]] * 2)
+    encoder.transform(pd.DataFrame({"dose": ["1,5", *["2.25"] * 10]}))  # as many as a fit would let pass
+
+
+def test_numbers_mean_the_same_as_integers_as_floats_and_beside_cells_of_any_notation():
+    """pandas turns whole numbers into floats beside a missing cell, and floats have no decimal comma."""
+    table = pd.DataFrame({"site": [1, 2, 3], "group": [7, 8, 8], "dose": ["0,5", "1,25", "2,125"], "day": 20200131})
+    table["day"] += [0, 1, 1]
+    encoder = TableEncoder({"site": "category", "group": "flag:8"}, missing=["-999"]).fit(table)
+    numbers = encoder.transform(table).to_numpy()
+    floats = table.assign(dose=[0.5, 1.25, 2.125]).astype(dict.fromkeys(["site", "group", "day"], float))
+    mixed = table.assign(dose=["0,5", 1.25, 2.125], site=["1.0", "2", 3.0])
+    for other in (floats, mixed):
+        np.testing.assert_array_equal(encoder.transform(other), numbers)
+    of_floats = TableEncoder({"site": "category", "dose": "number:,"}, missing=["-999"])
+    floats.loc[3] = [-999.0, 9.0, -999.0, np.nan]
+    np.testing.assert_array_equal(of_floats.fit(floats).transform(table).iloc[:, :3], np.eye(4)[:3, :3])
+    assert of_floats.get_feature_names_out().tolist() == [
+        "site=1", "site=2", "site=3", "site=missing", "group", "dose", "dose=missing", "day", "day=missing",
+    ]  # fmt: skip
 
 
 def test_columns_may_be_counted():
