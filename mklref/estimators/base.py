@@ -275,7 +275,9 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """What the fit of every estimator is: check, evaluate, state, solve."""
         with self._fitting():
+            given = {"X": X, "y": y, "sample_weight": sample_weight}
             X, y = self._checked_data(X, y)
+            require_one_order(given)
             kept = self._kept(X, sample_weight, y)
             y = y[kept.indices]
             self._require_targets(y)

@@ -13,7 +13,7 @@ from mklref._classes import as_one_kind, require_known
 from mklref._typing import Array
 from mklref._validate import checked_choice
 from mklref.estimators.base import BaseMKL, Part
-from mklref.estimators.samples import own_errors
+from mklref.estimators.samples import own_errors, require_present
 from mklref.exceptions import InvalidParameter, InvalidTarget
 from mklref.kernels import KernelStack
 from mklref.multiclass import STRATEGIES, MulticlassProblem, votes
@@ -153,6 +153,11 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         """Samples and classes as arrays."""
         checked_choice("multiclass", self.multiclass, WEIGHTS)
         checked_choice("strategy", self.strategy, STRATEGIES)
+        if hasattr(
+            getattr(y, "dtype", None), "numpy_dtype"
+        ):  # pandas' own integers, of which scikit-learn makes floats
+            require_present(y)
+            y = y.astype(y.dtype.numpy_dtype)
         X, y = self._checked(X, as_one_kind(y) if isinstance(y, list | tuple) else y)
         y = _unboxed(y)
         require_known(y)

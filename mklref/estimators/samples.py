@@ -178,6 +178,16 @@ def require_present(y: Any) -> None:
         raise InvalidTarget(f"y[{int(missing.argmax())}] is missing; drop the samples without a target {some}.")
 
 
+def real_targets(y: Any) -> Array:
+    """Targets as float64; `InvalidTarget` for what is no real number."""
+    try:
+        if y.dtype.kind in "mMc":
+            raise TypeError(f"{y.dtype} is no real number")
+        return np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as other:
+        raise InvalidTarget(f"y holds no numbers ({other}); encode them, or take MKLClassifier.") from other
+
+
 def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -> Any:
     """What scikit-learn makes of X, numbers; anything else among them is refused with the names of its columns.
 

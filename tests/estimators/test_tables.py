@@ -482,6 +482,43 @@ def test_targets_that_are_no_numbers_are_refused(three_classes):
     for targets in (y, y.astype(object), np.full(36, "2001-01-01", dtype="datetime64[D]")):
         with pytest.raises(InvalidTarget, match=r"y holds no numbers \((could not|datetime).*\); encode"):
             MKLRegressor("linear").fit(X, targets)
+    numbers = np.arange(36.0) % 7
+    found = evaluate(MKLRegressor("linear"), X, numbers.astype(str))  # texts of numbers are taken, and compared as such
+    assert found.r2 == evaluate(MKLRegressor("linear"), X, numbers).r2
+    with pytest.raises(InvalidTarget, match="which an array of <U21 does not keep apart"):
+        evaluate(MKLClassifier("linear"), X, [1, "1"] * 18)
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "boolean"])
+def test_classes_of_the_types_of_pandas_stay_what_they_are(three_classes, dtype):
+    X = three_classes[0]
+    y = pd.Series(np.arange(36) % 2, dtype=dtype)
+    if dtype == "Int64":
+        y += 2**53  # beyond which floats leave out odd numbers
+    for given in (y, y.array):
+        model = MKLClassifier("linear").fit(X, given)
+        assert model.classes_.dtype == y.dtype.numpy_dtype
+        assert model.classes_.tolist() == [y[0], y[1]]
+
+
+def test_weights_and_groups_in_another_order_than_their_samples_are_refused(three_classes):
+    X, y, _ = three_classes
+    ids = [f"s{i}" for i in range(36)]
+    frame, turned = pd.DataFrame(X, index=ids).rename(columns=str), pd.Series(np.arange(36) % 4, index=ids[::-1])
+    model, search = MKLClassifier("linear"), MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], cv=GroupKFold(3))
+    for name, use in (
+        ("sample_weight", lambda: model.fit(frame, y, turned)),
+        ("sample_weight", lambda: model.fit(X, pd.Series(y, index=ids), turned)),
+        ("sample_weight", lambda: MKLOneClass("linear").fit(frame, None, turned)),
+        ("groups", lambda: search.fit(frame, y, groups=turned)),
+        ("groups", lambda: evaluate(model, frame, y, test=GroupKFold(3), groups=turned)),
+        ("sample_weight", lambda: stability(model, frame, y, fits=2, params={"sample_weight": turned})),
+    ):
+        with pytest.raises(InvalidInput, match=f"(X|y) and {name} have their samples in different orders"):
+            use()
+    np.testing.assert_array_equal(
+        model.fit(frame, y, turned[::-1]).dual_coef_, model.fit(X, y, turned[::-1]).dual_coef_
+    )
 
 
 @pytest.mark.parametrize(("model", "X"), [(MKLOneClass("linear"), np.ones((9, 2))), (MKLOneClass("spectrum:1"), ["a"])])
