@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from mklref._typing import Array
-from mklref._validate import checked_choice, checked_number, checked_verbosity, require_one_order
+from mklref._validate import checked_choice, checked_number, checked_verbosity, require_one_order, require_unmasked
 from mklref.certificate import Bounds
 from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
@@ -42,7 +42,6 @@ from mklref.estimators.samples import (
     own_errors,
     require_memory,
     require_present,
-    require_unmasked,
     rows_of,
     validated,
     warn_of_constant,

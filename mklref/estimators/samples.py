@@ -162,15 +162,6 @@ def own_errors() -> Iterator[None]:
         raise InvalidType(str(invalid)) from invalid
 
 
-def require_unmasked(**given: Any) -> None:
-    """Raise `InvalidType` for a masked array, of which scikit-learn takes what is under the mask."""
-    for name, data in given.items():
-        if isinstance(data, np.ma.MaskedArray):
-            raise InvalidType(
-                f"{name} is a masked array; its mask would be lost. Fill or drop the masked entries first."
-            )
-
-
 def require_present(y: Any) -> None:
     """Raise `InvalidTarget` where an entry of a column of pandas is missing, of which NumPy has no word for texts."""
     if hasattr(y, "isna") and np.size(y) == len(y) and (missing := np.ravel(y.isna())).any():

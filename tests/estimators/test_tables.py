@@ -202,8 +202,22 @@ def test_blocks_in_different_orders_are_not_put_side_by_side(three_classes):
             joined(blocks)
     of_parts = model.fit({"rna:all": left, "rna:few": right, "adt": X}, y)
     assert list(of_parts.kernel_groups_) == ["rna", "adt"]
-    with pytest.raises(InvalidType, match="the block 'b' of X is sparse"):
-        model.fit({"a": left, "b": csr_array(X)}, y)
+    days = pd.DataFrame({"day": pd.date_range("2020", periods=len(X))})
+    with pytest.raises(InvalidType, match="X holds a masked array; its mask would be lost"):
+        MKLClassifier("precomputed").fit([np.ma.masked_less(X @ X.T, 0.0)], y)
+    for block, says in (
+        (csr_array(X), "is sparse"),
+        (np.ma.masked_less(X, 0.0), "is a masked array"),
+        (days, "holds dates or times"),
+    ):
+        for use in (model.fit, lambda X, y: model.predict(X)):
+            with pytest.raises(InvalidType, match=f"the block 'b' of X {says}"):
+                use({"a": left, "b": block}, y)
+    lacking = right.set_axis([*ids[1:], "s36"]).astype("Float64").mask(X[:, 2:] > 0.0)
+    with pytest.raises(InvalidInput, match="Input X contains NaN"):
+        model.fit({"a": left, "b": lacking}, y)
+    with pytest.raises(InvalidType, match=r"X is AnnData; give its blocks, mklref\.estimators\.from_annotated\(X\)"):
+        model.fit(type("AnnData", (), {"to_df": None})(), y)
 
 
 @pytest.mark.parametrize("dtype", ["string", object, "category"])
@@ -256,7 +270,7 @@ def test_what_is_no_number_in_a_block_is_named(three_classes):
         model.fit({"a": X, "b": np.full((len(X), 1), "red", dtype=object)}, y)
 
 
-@pytest.mark.parametrize("kind", [pd.DataFrame, pd.DataFrame.to_numpy, lambda table: {"b": table}])
+@pytest.mark.parametrize("kind", [pd.DataFrame, pd.DataFrame.to_numpy])
 def test_times_alone_are_no_numbers_either(three_classes, kind):
     X, y, _ = three_classes
     days = pd.DataFrame({"day": pd.to_datetime(["2020-01-31", None, "2020-02-01"] * (len(X) // 3))})
@@ -374,6 +388,10 @@ def test_contributions_add_up_to_the_score(three_classes, options):
     assert shares["x0"] == pytest.approx(
         sum(np.cov(groups[:, 0, p], t[:, p])[0, 1] for p in range(3)) / sum(np.var(t[:, p], ddof=1) for p in range(3))
     )
+    same = clone(model).set_params(kernels=[lambda A, B: A @ B.T, lambda A, B: (A @ B.T) ** 2]).fit(X, y)
+    shares = same.contribution_shares(X_new)  # of kernels that share a name none is lost
+    assert list(shares) == ["<lambda>", "<lambda> (2)"]
+    assert sum(shares.values()) == pytest.approx(1.0)
     number = MKLRegressor("linear, rbf(1)").fit(X, X[:, 0])
     np.testing.assert_allclose(number.contributions(X_new).sum(axis=1) + number.intercept_, number.predict(X_new))
     with pytest.raises(InvalidParameter, match="by = 'variable' is unknown; known names: kernel, group"):
