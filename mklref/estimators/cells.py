@@ -158,8 +158,9 @@ def _number(known: Sequence[str]) -> Reading | None:
 
 def _counts(values: Array) -> bool:
     """Whether whole numbers go up or down row by row and leave out few, as numbers of rows do."""
-    steps = np.diff(values)
-    return bool((np.all(steps > 0.0) or np.all(steps < 0.0)) and np.ptp(values) <= 2.0 * len(values))
+    before, after = values[:-1], values[1:]
+    one_way = np.all(before < after) or np.all(before > after)
+    return bool(one_way and values.max() <= values.min() + 2.0 * len(values))
 
 
 def _compact_date(known: Sequence[str]) -> Reading | None:

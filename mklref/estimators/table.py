@@ -64,7 +64,7 @@ class Column(Reading):
         values = DECODERS[made.kind](cells, made.detail)
         there = values[np.isfinite(values)]
         made = replace(made, absent=int(np.isnan(values).sum()))
-        if not len(there) or (np.ptp(there) == 0.0 and not made.absent):
+        if not len(there) or (there.min() == there.max() and not made.absent):
             return replace(made, kind="leave", note="it is the same in all rows", option="")
         if made.kind == "flag":
             return made
@@ -106,10 +106,10 @@ class Column(Reading):
         return [cell and (cell.casefold() if self.detail == FOLDED else str(cell)) for cell in cells]
 
     def _warn_of_strange(self, cells: Any, strange: Iterable[bool], enough: float) -> None:
-        """Warn where of the cells that are there no larger share is read."""
+        """Warn where of the cells that are there none is read, or a share that is not enough."""
         known = [(cell, odd) for cell, odd in zip(cells, strange, strict=True) if cell is not None]
         lost = [cell for cell, odd in known if odd]
-        if lost and len(known) - len(lost) <= enough * len(known):
+        if lost and len(known) - len(lost) < max(1.0, enough * len(known)):
             what = "hold no known level" if self.kind == "category" else f"are no {self.kind} and count as missing"
             warn(
                 f"column {self.name!r}: {len(lost)} of {len(known)} cells, such as {lost[0]!r}, {what}. Write them as "
