@@ -47,7 +47,7 @@ _SYMBOLS = str.maketrans({**dict.fromkeys("€$£¥%"), "−": "-", "–": "-"})
 _CURRENCY = re.compile(r"(?:EUR|USD|GBP|CHF|US|Fr\.|kr)\s*(?=[-+0-9.,(])")
 _UNIT = re.compile(r"(?<=[0-9.,])\s*([^\W\d_][^\d]{0,11}|[°\u00b5\u2030][^\d]{0,11})$")
 _SPACES = re.compile("[ '\u2019\u00a0\u202f](?=[0-9]{3}(?:[^0-9]|$))")
-_GROUPED = {mark: re.compile(rf"[+-]?[0-9]{{1,3}}(?:\{mark}[0-9]{{3}})+") for mark in ",."}
+_GROUPED = {mark: re.compile(rf"[+-]?[1-9][0-9]{{0,2}}(?:\{mark}[0-9]{{3}})+") for mark in ",."}
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 
 

@@ -41,6 +41,7 @@ from mklref.model_selection import Evaluation, evaluate, stability
         (["1", "2.5", "NA", "-3e2"], "number", ".", "", ""),
         (["1,5", "2", "3,25"], "number", ",", "", ""),
         (["1.234,5", "12,0", "7"], "number", ",", "", ""),
+        (["0,125", "-0,250", "1,000"], "number", ",", "", ""),  # no thousands begin with 0
         (["1,234.5", "$ 12", "7 %"], "number", ".", "", ""),
         (["1 234", "12'345", "7"], "number", ".", "", ""),
         (["1,234", "5,678", "9,012"], "number", ".", "number:,", "'1,234' is read as 1234"),
