@@ -287,7 +287,7 @@ def table_pipeline(
     sklearn.pipeline.Pipeline
         The steps "table" and "model". In a cross-validation the whole of it is fitted to the training rows.
     """
-    if model is not None and not hasattr(model, "fit"):
+    if isinstance(model, type) or (model is not None and not hasattr(model, "fit")):
         raise InvalidType(f"model is {shown(model)} ({type(model).__name__}); give an estimator, or None.")
     return Pipeline([("table", TableEncoder(columns, missing)), ("model", MKLClassifier() if model is None else model)])
 

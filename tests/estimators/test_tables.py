@@ -138,6 +138,9 @@ def test_a_data_frame_becomes_numbers_as_reported(frame):
     for kind in ("number", "flag", "date", "category"):
         empty = TableEncoder({"town": kind}).fit(X.assign(town=None))
         assert "town    leave     left out; it has no cells" in empty.report()
+    for none in (MKLClassifier, "MKLClassifier"):
+        with pytest.raises(InvalidType, match=r"model is .*; give an estimator, or None"):
+            table_pipeline(none)
     with pytest.raises(InvalidType, match="give a pandas data frame"):
         model.fit(numbers.to_numpy(), y)
     with pytest.raises(InvalidParameter, match=r"column 'sex': 'colour' is no kind of column; known are number"):
