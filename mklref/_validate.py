@@ -191,6 +191,15 @@ def check_time(max_time: Any) -> None:
         )
 
 
+def require_unmasked(**given: Any) -> None:
+    """Raise `InvalidType` for a masked array, or a list that holds one: what is under the mask would be taken."""
+    for label, data in given.items():
+        several = data if isinstance(data, list | tuple) else ()
+        if isinstance(data, np.ma.MaskedArray) or any(isinstance(one, np.ma.MaskedArray) for one in several):
+            held = f"{label} is" if not several else f"{label} holds"
+            raise InvalidType(f"{held} a masked array; its mask would be lost. Fill or drop the masked entries first.")
+
+
 def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKernel) -> FloatArray:
     """Return `data` as a float64 or float32 array, a view wherever possible.
 
@@ -201,8 +210,7 @@ def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKer
     sparse = sys.modules.get("scipy.sparse")  # who has a sparse matrix has imported it; we save that time
     if sparse is not None and sparse.issparse(data):
         raise InvalidType(f"{label} is a sparse matrix; give a dense array, for instance {label}.toarray().")
-    if isinstance(data, np.ma.MaskedArray):
-        raise InvalidType(f"{label} is a masked array; its mask would be lost. Fill or drop the masked entries first.")
+    require_unmasked(**{label: data})
     try:
         array = np.asarray(data)
     except ValueError as ragged:

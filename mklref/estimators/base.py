@@ -19,7 +19,7 @@ from sklearn.utils.validation import (
 )
 
 from mklref._typing import Array
-from mklref._validate import checked_choice, checked_number, checked_verbosity, require_one_order
+from mklref._validate import checked_choice, checked_number, checked_verbosity, require_one_order, require_unmasked
 from mklref.certificate import Bounds
 from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
@@ -42,7 +42,6 @@ from mklref.estimators.samples import (
     own_errors,
     require_memory,
     require_present,
-    require_unmasked,
     rows_of,
     validated,
     warn_of_constant,
@@ -275,7 +274,9 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
     def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
         """What the fit of every estimator is: check, evaluate, state, solve."""
         with self._fitting():
+            given = {"X": X, "y": y, "sample_weight": sample_weight}
             X, y = self._checked_data(X, y)
+            require_one_order(given)
             kept = self._kept(X, sample_weight, y)
             y = y[kept.indices]
             self._require_targets(y)

@@ -25,7 +25,7 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._untrusted import require_room
-from mklref._validate import checked_flag, require_one_order
+from mklref._validate import checked_flag, require_one_order, require_unmasked
 from mklref.exceptions import InvalidInput, InvalidType, MissingExtra, UnsafeFile
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.evaluation import Block, Samples
@@ -58,12 +58,14 @@ def joined(X: Any) -> Any:
         Blocks whose names are the same as texts, with different numbers of samples, or data frames that have these
         in different orders.
     InvalidType
-        A sparse block.
+        A sparse or masked block, one of times, or an AnnData or MuData.
     """
+    if hasattr(X, "to_df") or isinstance(getattr(X, "mod", None), Mapping):
+        raise InvalidType(f"X is {type(X).__name__}; give its blocks, mklref.estimators.from_annotated(X).")
     if getattr(getattr(X, "columns", None), "nlevels", 1) > 1:
         names = tuple(":".join(map(str, one)) for one in X.columns)
         _require_names(dict.fromkeys(one[0] for one in X.columns))
-        return Joined(X.to_numpy(), names, X.index)
+        return Joined(_matrix(X, "X"), names, X.index)
     if isinstance(X, Mapping) and not is_sparse(X):  # a dok_array is a dict
         _require_names(X)
         blocks = {str(name): block for name, block in X.items()}
@@ -81,9 +83,19 @@ def joined(X: Any) -> Any:
                 f"the block {name!r} of X is sparse; give it as a dense array, .toarray(), or for kernels of products "
                 "all blocks as one matrix, scipy.sparse.hstack."
             )
-    index = require_one_order({f"the block {name!r} of X": block for name, block in blocks.items()})
+    labelled = {f"the block {name!r} of X": block for name, block in blocks.items()}
+    require_unmasked(**labelled)
+    index = require_one_order(labelled)
     names = tuple(f"{name}:{column}" for name, block in blocks.items() for column in _columns(block))
-    return Joined(np.concatenate([np.asarray(block) for block in blocks.values()], axis=1), names, index)
+    return Joined(np.concatenate([_matrix(block, label) for label, block in labelled.items()], axis=1), names, index)
+
+
+def _matrix(block: Any, label: str) -> Any:
+    """A block as an array, NaN where pandas calls a cell missing; `InvalidType` for times, which join nothing else."""
+    array = np.asarray(block)
+    if array.dtype.kind in "mM":
+        raise InvalidType(f"{label} holds dates or times; turn them into numbers, or leave the columns out.")
+    return block.to_numpy(na_value=np.nan) if array.dtype.kind == "O" and hasattr(block, "to_numpy") else array
 
 
 def _require_names(given: Iterable[Any]) -> None:

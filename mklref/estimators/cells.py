@@ -9,13 +9,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
 from mklref._validate import checked_words
-from mklref.estimators.notations import DATES, FALSE, TRUE, dates, numbers, unit_of
+from mklref.estimators.notations import DATES, FALSE, TRUE, Written, dates, numbers, unit_of, whole
 from mklref.exceptions import InvalidParameter
 
 KINDS = ("number", "category", "date", "flag", "leave")
@@ -47,13 +48,21 @@ class Reading:
     """What to say where the column is something else, such as "category" or "date:mdy"."""
 
 
+_EMPTY = Reading("leave", note="it has no cells")
+
+
 def cells_of(column: Any, missing: Collection[str] = ()) -> Any:
-    """A column of a data frame as texts, None where a cell is missing."""
-    absent = MISSING | {token.strip().casefold() for token in checked_words("missing", missing)}
-    raw = np.asarray(column.astype(object), dtype=object)
-    known = np.asarray(column.notna())
-    texts = [str(cell).strip() if there else "" for cell, there in zip(raw, known, strict=True)]
-    return np.array([None if text.casefold() in absent else text for text in texts], dtype=object)
+    """A column of a data frame as texts, None where a cell is missing; 2.0, which pandas makes of 2, as 2."""
+    absent = MISSING | {whole(token.strip().casefold()) for token in checked_words("missing", missing)}
+
+    def text(cell: Any) -> str | None:
+        own = str(cell).strip()
+        if whole(own.casefold()) in absent:
+            return None
+        return Written(whole(own)) if not isinstance(cell, bool) and isinstance(cell, Number) else own
+
+    raw, known = np.asarray(column.astype(object), dtype=object), np.asarray(column.notna())
+    return np.array([text(cell) if there else None for cell, there in zip(raw, known, strict=True)], dtype=object)
 
 
 def read(cells: Any, given: str | None = None) -> Reading:
@@ -74,7 +83,7 @@ def read(cells: Any, given: str | None = None) -> Reading:
     if given is not None:
         return _as_given(known, given)
     if not known:
-        return Reading("leave", note="it has no cells")
+        return _EMPTY
     words = {cell.casefold() for cell in known}
     if words <= TRUE | FALSE and words & TRUE and words & FALSE and not all(word[0].isdigit() for word in words):
         return Reading("flag", min(words & TRUE, key=lambda word: (word[0].isdigit(), word)))
@@ -86,15 +95,18 @@ def _as_given(known: Sequence[str], given: str) -> Reading:
     if kind not in KINDS:
         known = (*KINDS, "number:", "category:fold", "date:dmy")
         raise InvalidParameter(f"{given!r} is no kind of column; known are {', '.join(known)}.")
+    if not known:
+        return _EMPTY
     if kind == "number":
         return Reading("number", detail or _notation(known)[0])
     if kind == "date":
         found = _date(known, orders=[detail] if detail in DATES else list(DATES))
         if found is None:
-            raise InvalidParameter(f"{given!r}: its cells, such as {known[0] if known else ''!r}, are no such dates.")
+            raise InvalidParameter(f"{given!r}: its cells, such as {known[0]!r}, are no such dates.")
         return Reading("date", found.detail)
     if kind == "flag":
-        return Reading("flag", detail or next((cell.casefold() for cell in known if cell.casefold() in TRUE), known[0]))
+        words = (cell.casefold() for cell in known if cell.casefold() in TRUE)
+        return Reading("flag", detail or str(next(words, known[0])))
     return Reading(kind, FOLDED if given == f"category:{FOLDED}" else "")
 
 
@@ -146,8 +158,9 @@ def _number(known: Sequence[str]) -> Reading | None:
 
 def _counts(values: Array) -> bool:
     """Whether whole numbers go up or down row by row and leave out few, as numbers of rows do."""
-    steps = np.diff(values)
-    return bool((np.all(steps > 0.0) or np.all(steps < 0.0)) and np.ptp(values) <= 2.0 * len(values))
+    before, after = values[:-1], values[1:]
+    one_way = np.all(before < after) or np.all(before > after)
+    return bool(one_way and values.max() <= values.min() + 2.0 * len(values))
 
 
 def _compact_date(known: Sequence[str]) -> Reading | None:

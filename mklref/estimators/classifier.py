@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NoReturn, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.utils import compute_sample_weight
 from sklearn.utils.multiclass import check_classification_targets
 
 from mklref._typing import Array
-from mklref._validate import checked_choice
+from mklref._validate import checked_choice, checked_number, shown
 from mklref.estimators.base import BaseMKL, Part
-from mklref.estimators.samples import own_errors
+from mklref.estimators.samples import own_errors, require_present
 from mklref.exceptions import InvalidParameter, InvalidTarget
 from mklref.kernels import KernelStack
 from mklref.multiclass import STRATEGIES, MulticlassProblem, as_one_kind, require_known, votes
@@ -152,6 +152,11 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         """Samples and classes as arrays."""
         checked_choice("multiclass", self.multiclass, WEIGHTS)
         checked_choice("strategy", self.strategy, STRATEGIES)
+        if hasattr(
+            getattr(y, "dtype", None), "numpy_dtype"
+        ):  # pandas' own integers, of which scikit-learn makes floats
+            require_present(y)
+            y = y.astype(y.dtype.numpy_dtype)
         X, y = self._checked(X, as_one_kind(y) if isinstance(y, list | tuple) else y)
         y = _unboxed(y)
         require_known(y)
@@ -168,13 +173,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         """One problem for two classes or joint weights, else one for each machine."""
         self.classes_, members = np.unique(y, return_inverse=True)
         if self.class_weight is not None:
-            balance = self._class_weights(members, weight)
-            if balance.min() <= 0.0:
-                label = y[balance.argmin()]
-                raise InvalidParameter(
-                    f"class_weight gives the class {str(label)!r} the weight {balance.min():g}; it must be positive. "
-                    "To do without a class leave its samples out."
-                )
+            balance = self._class_weights(members, weight)[members]
             weight = balance if weight is None else weight * balance
         common: dict[str, Any] = {
             "C": self.C,
@@ -191,12 +190,28 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         return [Part(machine.problem, machine.samples) for machine in several.machines]
 
     def _class_weights(self, members: Any, weight: Array | None) -> Array:
-        """The factor of C of each sample by its class; "balanced" gives all classes the same sum of weights."""
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+        """The factor of C of each class; "balanced" gives all classes the same sum of weights.
+
+        Those that a dict does not name have 1. scikit-learn's own look-up takes the class "1" for the number.
+        """
+        given = self.class_weight
+        if isinstance(given, str) and given == "balanced":
             sums = np.bincount(members, weights=weight)
-            return np.asarray((sums.sum() / (len(sums) * sums))[members])
-        with own_errors():
-            return np.asarray(compute_sample_weight(self.class_weight, self.classes_[members]), dtype=np.float64)
+            return np.asarray(sums.sum() / (len(sums) * sums))
+        if not isinstance(given, Mapping):
+            raise InvalidParameter(f"class_weight = {shown(given)}; give a dict of classes to weights, or 'balanced'.")
+        classes = set(self.classes_)
+        unknown = [label for label in given if label not in classes]
+        if unknown and not classes <= set(given):  # of a part of the samples some classes are not there
+            there = ", ".join(repr(label) for label in self.classes_.tolist()[:8])
+            raise InvalidParameter(f"class_weight names {unknown[0]!r}, which is no class; there are {there}.")
+        weights = np.ones(len(classes))
+        for k, label in enumerate(self.classes_):
+            within, says = lambda x: 0.0 < x < np.inf, "to do without a class leave its samples out."
+            weights[k] = checked_number(
+                f"class_weight[{str(label)!r}]", given.get(label, 1.0), "(0, inf)", within, says
+            )
+        return weights
 
     def decision_function(self, X: Any) -> Array:
         """Scores of samples.

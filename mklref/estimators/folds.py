@@ -160,6 +160,13 @@ def scorer_of(model: Any, scoring: Any) -> Any:
             if callable(scoring):  # a measure of somebody's own knows best what it misses
                 raise
             raise InvalidParameter(f"scoring = {scoring!r} does not measure these predictions: {refused}") from refused
+        except TypeError as refused:
+            if not weighted or "'sample_weight'" not in str(refused):
+                raise
+            raise InvalidParameter(
+                f"scoring = {shown(scoring)} takes no sample_weight, by which test samples are weighed: "
+                "give a measure (model, X, y, sample_weight=None), or another one by name."
+            ) from refused
         except AttributeError as lacking:
             if "predict_proba" not in str(lacking):
                 raise

@@ -47,8 +47,21 @@ _SYMBOLS = str.maketrans({**dict.fromkeys("€$£¥%"), "−": "-", "–": "-"})
 _CURRENCY = re.compile(r"(?:EUR|USD|GBP|CHF|US|Fr\.|kr)\s*(?=[-+0-9.,(])")
 _UNIT = re.compile(r"(?<=[0-9.,])\s*([^\W\d_][^\d]{0,11}|[°\u00b5\u2030][^\d]{0,11})$")
 _SPACES = re.compile("[ '\u2019\u00a0\u202f](?=[0-9]{3}(?:[^0-9]|$))")
-_GROUPED = {mark: re.compile(rf"[+-]?[0-9]{{1,3}}(?:\{mark}[0-9]{{3}})+") for mark in ",."}
+_GROUPED = {mark: re.compile(rf"[+-]?[1-9][0-9]{{0,2}}(?:\{mark}[0-9]{{3}})+") for mark in ",."}
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+
+
+_WHOLE = re.compile(r"([+-]?[0-9]+)\.0+")
+
+
+class Written(str):
+    """A cell that was a number before it was written as a text, in the notation of Python."""
+
+
+def whole(text: str) -> str:
+    """A whole number without the zeros of a float, 1 for 1.0; anything else as it is."""
+    found = _WHOLE.fullmatch(text)
+    return found[1] if found else text
 
 
 def numbers(cells: Any, notation: str) -> Array:
@@ -63,6 +76,8 @@ def numbers(cells: Any, notation: str) -> Array:
     def value(cell: str | None) -> float:
         if cell is None:
             return np.nan
+        if isinstance(cell, Written):
+            return float(cell) if _NUMBER.fullmatch(cell) else np.nan
         text = _CURRENCY.sub("", cell.translate(_SYMBOLS).strip(), count=1)
         if unit:
             if not text.endswith(unit):
@@ -132,7 +147,7 @@ def flags(cells: Any, true: str) -> Array:
         word = cell.casefold()
         if known and word not in FALSE:
             return 1.0 if word in TRUE else np.nan
-        return float(not known and word == true.casefold())
+        return float(not known and whole(word) == whole(true.casefold()))
 
     return np.array([value(cell) for cell in cells], dtype=np.float64)
 

@@ -7,7 +7,8 @@ However many new samples there are, what is held beside them and their scores is
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
@@ -102,6 +103,7 @@ class Predicting(BaseEstimator):  # type: ignore[misc]
         -------
         dict of str to float
             They sum to 1; one is negative where a kernel takes back what others say. All are 0 for a constant score.
+            The second kernel of the same name is NAME (2).
 
         Raises
         ------
@@ -113,8 +115,18 @@ class Predicting(BaseEstimator):  # type: ignore[misc]
         centred = parts - parts.mean(axis=0)
         shares = np.einsum("kmp,kp->m", centred, centred.sum(axis=1))
         total = float(shares.sum())
-        names = self.kernel_names_ if by == "kernel" else tuple(self.kernel_groups_)
+        names = _different(self.kernel_names_ if by == "kernel" else self.kernel_groups_)
         return dict(zip(names, (shares / total if total > 0.0 else 0.0 * shares).tolist(), strict=True))
+
+
+def _different(names: Iterable[str]) -> list[str]:
+    """Names as keys: functions may share one, or specifications say a kernel twice."""
+    seen: Counter[str] = Counter()
+    keys = []
+    for name in names:
+        seen[name] += 1
+        keys.append(f"{name} ({seen[name]})" if seen[name] > 1 else name)
+    return keys
 
 
 def _within_float64(found: Array) -> Array:

@@ -10,7 +10,7 @@ from sklearn.base import RegressorMixin
 from mklref._typing import Array
 from mklref._validate import checked_flag
 from mklref.estimators.base import BaseMKL, Part
-from mklref.estimators.samples import units
+from mklref.estimators.samples import real_targets, units
 from mklref.exceptions import InvalidParameter, InvalidTarget, UselessModelWarning, warn
 from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, as_loss
@@ -90,12 +90,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
             real = ", ".join(name for name, kind in LOSSES.items() if kind.targets == "real")
             raise InvalidParameter(f"loss {loss} takes no real targets; known are {real}.")
         X, y = self._checked(X, y)
-        try:
-            if y.dtype.kind in "mM":
-                raise TypeError(f"{y.dtype} is no number")
-            return X, np.asarray(y, dtype=np.float64)
-        except (TypeError, ValueError) as other:
-            raise InvalidTarget(f"y holds no numbers ({other}); encode them, or take MKLClassifier.") from other
+        return X, real_targets(y)
 
     def _parts(self, grams: KernelStack, y: Any, weight: Array | None) -> list[Part]:
         """One problem, in units of the standard deviation of the targets."""

@@ -162,15 +162,6 @@ def own_errors() -> Iterator[None]:
         raise InvalidType(str(invalid)) from invalid
 
 
-def require_unmasked(**given: Any) -> None:
-    """Raise `InvalidType` for a masked array, of which scikit-learn takes what is under the mask."""
-    for name, data in given.items():
-        if isinstance(data, np.ma.MaskedArray):
-            raise InvalidType(
-                f"{name} is a masked array; its mask would be lost. Fill or drop the masked entries first."
-            )
-
-
 def require_present(y: Any) -> None:
     """Raise `InvalidTarget` where an entry of a column of pandas is missing, of which NumPy has no word for texts."""
     if hasattr(y, "isna") and np.size(y) == len(y) and (missing := np.ravel(y.isna())).any():
@@ -178,19 +169,34 @@ def require_present(y: Any) -> None:
         raise InvalidTarget(f"y[{int(missing.argmax())}] is missing; drop the samples without a target {some}.")
 
 
+def real_targets(y: Any) -> Array:
+    """Targets as float64; `InvalidTarget` for what is no real number."""
+    try:
+        if y.dtype.kind in "mMc":
+            raise TypeError(f"{y.dtype} is no real number")
+        return np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as other:
+        raise InvalidTarget(f"y holds no numbers ({other}); encode them, or take MKLClassifier.") from other
+
+
 def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -> Any:
     """What scikit-learn makes of X, numbers; anything else among them is refused with the names of its columns.
 
     Of a table whose columns are `known` to be those of the model it need not ask.
     """
+    times = False
     try:
+        dtypes: Any = X.dtypes if hasattr(X, "dtypes") else np.asarray(X).dtype
+        times = any(getattr(dtype, "kind", "O") in "mM" for dtype in np.ravel(dtypes))
+        if times:
+            raise TypeError("times are no numbers")  # scikit-learn takes nanoseconds, and a missing one for -2^63
         if known:
             return check_array(X, dtype=np.float64, estimator=model, input_name="X", accept_sparse=True)
         with np.errstate(invalid="ignore"):  # it sums entries, of which large ones of both signs have none
             return validate_data(model, X, *y, dtype=np.float64, **checks)
     except (TypeError, ValueError, OverflowError) as invalid:
         columns = [str(name) for name, cells in _columns(X) if not _is_numeric(cells)]
-        if not columns and "could not convert string" not in str(invalid):
+        if not (columns or times or "could not convert string" in str(invalid)):
             with own_errors():
                 raise
         where = f" in {', '.join(columns)}" if columns else ""
@@ -203,9 +209,9 @@ def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -
 
 def _columns(X: Any) -> Iterable[tuple[Any, Any]]:
     """Name and cells of each column of a data frame, or of another table that knows its columns."""
-    if hasattr(X, "items"):
-        return X.items()  # type: ignore[no-any-return]
-    return zip(X.columns, np.asarray(X).T, strict=True) if hasattr(X, "columns") else ()
+    if not hasattr(X, "columns"):
+        return ()
+    return X.items() if hasattr(X, "items") else zip(X.columns, np.asarray(X).T, strict=True)
 
 
 def _is_numeric(column: Any) -> bool:

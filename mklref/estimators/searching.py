@@ -21,7 +21,15 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, check_limits, checked_choice, checked_integer, checked_verbosity, shown
+from mklref._validate import (
+    as_float_array,
+    check_limits,
+    checked_choice,
+    checked_integer,
+    checked_verbosity,
+    require_one_order,
+    shown,
+)
 from mklref.certificate.verdict import saved
 from mklref.estimators.base import BaseMKL
 from mklref.estimators.choice import RULES, Choice, chosen
@@ -70,7 +78,9 @@ class Searching(BaseMKL):
         given, names = self.get_params(deep=False), self._plain()._get_param_names()
         own = {"C": float(Cs[0]), "norm": norms[0], "verbose": False, "storage": "memory"}
         model = self._plain()(**({name: given[name] for name in names if name in given} | own))
+        labelled = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
         X, y = model._checked_data(X, y)
+        require_one_order(labelled)
         splits = splits_of(self.cv, y, groups, f"cv = {self.cv}", classifies=is_classifier(self))
         kept = model._kept(X, sample_weight, y, memberships(splits, len(y)))
         weight = None if sample_weight is None else np.broadcast_to(np.asarray(sample_weight, dtype=float), y.shape)

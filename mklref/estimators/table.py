@@ -25,9 +25,9 @@ from sklearn.utils.validation import check_is_fitted
 from mklref._typing import Array
 from mklref._validate import shown
 from mklref.estimators import cells as reading
-from mklref.estimators.cells import FOLDED, KINDS, MOST_LEVELS, SPELLED, Reading
+from mklref.estimators.cells import ENOUGH, FOLDED, KINDS, MOST_LEVELS, SPELLED, Reading
 from mklref.estimators.classifier import MKLClassifier
-from mklref.estimators.notations import DECODERS
+from mklref.estimators.notations import DECODERS, whole
 from mklref.estimators.samples import units
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MKLWarning, warn
 
@@ -64,7 +64,7 @@ class Column(Reading):
         values = DECODERS[made.kind](cells, made.detail)
         there = values[np.isfinite(values)]
         made = replace(made, absent=int(np.isnan(values).sum()))
-        if not len(there) or (np.ptp(there) == 0.0 and not made.absent):
+        if not len(there) or (there.min() == there.max() and not made.absent):
             return replace(made, kind="leave", note="it is the same in all rows", option="")
         if made.kind == "flag":
             return made
@@ -83,18 +83,15 @@ class Column(Reading):
     def numbers(self, cells: Any) -> Array:
         """Its columns of numbers, (n, len(names)); a level that was not fitted is 0 everywhere."""
         if self.kind == "category":
-            known = frozenset(self.levels)
+            known = {whole(level): level for level in self.levels} | {level: level for level in self.levels}
             levels = self._levels_of(cells)
-            found = [ABSENT if cell is None else cell if cell in known else OTHER for cell in levels]
+            found = [ABSENT if cell is None else known.get(cell) or known.get(whole(cell), OTHER) for cell in levels]
+            strange = (level == OTHER and OTHER not in known for level in found)
+            self._warn_of_strange(cells, strange, 0.0)
             return np.array([[float(cell == level) for level in self.levels] for cell in found]).reshape(len(found), -1)
         values = DECODERS[self.kind](cells, self.detail)
         lacking = np.isnan(values)
-        if lacking.all() and (there := [cell for cell in cells if cell is not None]):
-            warn(
-                f"column {self.name!r}: no cell, such as {there[0]!r}, is a {self.kind} as in the table that the model "
-                "was fitted to, and all count as missing. Write them as there.",
-                MKLWarning,
-            )
+        self._warn_of_strange(cells, lacking, ENOUGH)
         with np.errstate(over="ignore"):
             standard = np.where(lacking, 0.0, (values - self.mean) / self.deviation)
         if not np.isfinite(standard).all():
@@ -106,7 +103,19 @@ class Column(Reading):
         return np.stack([standard, lacking.astype(float)], axis=1) if self.absent else standard[:, None]
 
     def _levels_of(self, cells: Any) -> Any:
-        return [cell and cell.casefold() for cell in cells] if self.detail == FOLDED else cells
+        return [cell and (cell.casefold() if self.detail == FOLDED else str(cell)) for cell in cells]
+
+    def _warn_of_strange(self, cells: Any, strange: Iterable[bool], enough: float) -> None:
+        """Warn where of the cells that are there none is read, or a share that is not enough."""
+        known = [(cell, odd) for cell, odd in zip(cells, strange, strict=True) if cell is not None]
+        lost = [cell for cell, odd in known if odd]
+        if lost and len(known) - len(lost) < max(1.0, enough * len(known)):
+            what = "hold no known level" if self.kind == "category" else f"are no {self.kind} and count as missing"
+            warn(
+                f"column {self.name!r}: {len(lost)} of {len(known)} cells, such as {lost[0]!r}, {what}. Write them as "
+                "in the table that the model was fitted to.",
+                MKLWarning,
+            )
 
     @property
     def told(self) -> str:
@@ -206,7 +215,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Warns
         -----
         MKLWarning
-            All cells of a column are written otherwise than in the fitted table, so that they count as missing.
+            Cells of a column are written otherwise than in the fitted table: too many are no number or date and count
+            as missing, or none is a known level.
         """
         import pandas as pd
 
@@ -277,7 +287,7 @@ def table_pipeline(
     sklearn.pipeline.Pipeline
         The steps "table" and "model". In a cross-validation the whole of it is fitted to the training rows.
     """
-    if model is not None and not hasattr(model, "fit"):
+    if isinstance(model, type) or (model is not None and not hasattr(model, "fit")):
         raise InvalidType(f"model is {shown(model)} ({type(model).__name__}); give an estimator, or None.")
     return Pipeline([("table", TableEncoder(columns, missing)), ("model", MKLClassifier() if model is None else model)])
 

@@ -175,7 +175,7 @@ class FittedFamily(Training):
         for kernel, name in zip(kernels, names, strict=True):
             _require_type(kernel, name, samples)
             if not kernel.definite:
-                _require_symmetry(kernel, name, samples)
+                _require_kernel(kernel, name, samples)
         return replace(empty, kernels=kernels, transforms=(Transform(),) * len(kernels), names=names)
 
     @property
@@ -276,13 +276,24 @@ def _require_type(kernel: Kernel, name: str, samples: Any) -> None:
         raise InvalidInput(f"kernel {name!r} takes numbers, X holds texts: encode them, or use spectrum kernels.")
 
 
-def _require_symmetry(kernel: Kernel, name: str, samples: Any) -> None:
-    """Whether k(x, z) is k(z, x), seen on a few samples: matrices are made symmetric, or never seen whole."""
+def _require_kernel(kernel: Kernel, name: str, samples: Any) -> None:
+    """Whether k(x, z) is k(z, x) and a matter of x and z alone, seen on a few samples.
+
+    Matrices are made symmetric, or never seen whole; and new samples come in blocks, or one by one.
+    """
     some = samples[np.unique(np.linspace(0, len(samples) - 1, _SEEN).astype(int))]
     with np.errstate(over="ignore", invalid="ignore"):
         K = kernel.checked_cross(some, some)
         apart = np.abs(K - K.T).max()
-    if apart > _ASYMMETRY * np.abs(K).max():
+        beside = kernel.checked_cross(some.copy(), some)[0, -1]  # k(X, X) may add something where X is Z
+        alone = kernel.checked_cross(some[:1], some[-1:])[0, 0]
+    allowed = _ASYMMETRY * np.abs(K).max()
+    if np.isfinite(beside) and not abs(alone - beside) <= allowed:
+        raise InvalidKernel(
+            f"kernel {name!r} is no function of two samples: k(x, z) is {beside:.3g} beside others and {alone:.3g} "
+            "alone. Fix means, scales and widths beforehand, by the training samples."
+        )
+    if apart > allowed:
         raise InvalidKernel(
             f"kernel {name!r} is not symmetric: k(x, z) and k(z, x) differ by {apart:.3g} on training samples. Give a "
             "function that is, such as (k(x, z) + k(z, x))/2."

@@ -215,7 +215,7 @@ def evaluate(
     _require_predictions(model)
     checked_params(params)
     shown = checked_verbosity(verbose)
-    X, y, groups = samples_of(X, y, groups)
+    X, y, groups = samples_of(model, X, y, params, groups)
     classifies = is_classifier(model)
     splits = splits_of(_cv(test, classifies, random_state), y, groups, f"test = {test}", classifies=classifies)
     tasks = [(model, X, y, train, rows, params) for train, rows in splits]

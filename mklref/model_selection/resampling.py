@@ -10,32 +10,37 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import clone, is_classifier
+from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, column_or_1d
 
+from mklref._classes import as_one_kind
 from mklref._typing import Array
 from mklref._validate import checked_count, checked_number, checked_verbosity, require_one_order
 from mklref.datasets import Dataset
 from mklref.estimators.base import BaseMKL
 from mklref.estimators.blocks import Joined, joined
 from mklref.estimators.folds import splits_of
-from mklref.estimators.samples import own_errors
+from mklref.estimators.samples import own_errors, real_targets
 from mklref.estimators.workers import gathered
 from mklref.exceptions import Interrupted, InterruptedWarning, InvalidTarget, InvalidType, warn
 
 
-def samples_of(X: Any, y: Any, groups: Any = None) -> tuple[Any, Any, Any]:
-    """Samples whose rows can be chosen, blocks of variables as one table; targets (n,), and groups."""
+def samples_of(
+    model: Any, X: Any, y: Any, params: Mapping[str, Any] | None, groups: Any = None
+) -> tuple[Any, Any, Any]:
+    """Samples whose rows can be chosen, blocks of variables as one table; targets (n,) of a model, and groups."""
     if X is None:
         raise InvalidType("X is None; give one sample a row.")
     with own_errors():
         table = Joined(X.X, X.features) if isinstance(X, Dataset) else X if hasattr(X, "columns") else joined(X)
         require_one_order({"X": table, "y": y}, InvalidTarget)
-        return tuple(indexable(table, column_or_1d(np.asarray(y), warn=True), groups))
+        require_one_order({"X": table, "y": y, "groups": groups, **(params or {})})
+        targets = column_or_1d(as_one_kind(y) if is_classifier(model) else np.asarray(y), warn=True)
+        return tuple(indexable(table, real_targets(targets) if is_regressor(model) else targets, groups))
 
 
 def fitted_to(model: Any, X: Any, y: Any, train: Any, params: Mapping[str, Any] | None) -> Any:
@@ -174,7 +179,7 @@ def stability(
             f"model is {type(model).__name__}, which learns no kernel weights; give MKLClassifier, MKLRegressor, a "
             "search, or a pipeline that ends in one."
         )
-    X, y, _ = samples_of(X, y)
+    X, y, _ = samples_of(model, X, y, params)
     cut: Any = StratifiedShuffleSplit if is_classifier(model) else ShuffleSplit
     parts = cut(fits, train_size=share, random_state=random_state)
     splits = splits_of(parts, y, None, f"share = {share}", classifies=is_classifier(model))

@@ -159,6 +159,18 @@ def test_classes_and_samples_can_weigh_more(three_classes):
     assert balanced.predict(X).sum() > plain.predict(X).sum()
 
 
+def test_class_weights_are_those_of_the_classes_that_they_name(three_classes):
+    """A text is no number: scikit-learn's look-up finds 1 for the class "1", and does not find "1"."""
+    X, y, X_new = three_classes
+    weighed = MKLClassifier("linear", class_weight={"low": 3.0}).fit(X, y).decision_function(X_new)
+    for name in ("1", "-2", "+7"):  # the first in order, as "low" is
+        labels = np.where(y == "low", name, y)
+        found = MKLClassifier("linear", class_weight={name: 3.0}).fit(X, labels).decision_function(X_new)
+        np.testing.assert_array_equal(found, weighed)
+        with pytest.raises(InvalidParameter, match=rf"class_weight names {int(name)}, which is no class; there are '"):
+            MKLClassifier("linear", class_weight={int(name): 3.0}).fit(X, labels)
+
+
 def test_no_kernel_is_worth_its_weight(three_classes):
     """With all weights 0 the score is the intercept, for any number of new samples."""
     X, _, X_new = three_classes
@@ -250,7 +262,7 @@ def test_iteration_limit_is_said():
         (
             {"class_weight": {"low": 1.0, "mid": 0.0, "top": 1.0}},
             InvalidParameter,
-            "class_weight gives the class 'mid' the weight 0; it must be positive",
+            r"class_weight\['mid'\] = 0.0 must lie in \(0, inf\): to do without a class leave its samples out",
         ),
         ({"norm": True}, InvalidType, r"norm is True \(bool\); give p in \[1, inf\]"),
         ({"C": 0.0}, InvalidParameter, r"C = 0.0 must lie in \(0, inf\)"),

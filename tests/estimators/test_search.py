@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import load_iris
+from sklearn.metrics import make_scorer, max_error
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, PredefinedSplit
 
 from mklref import ElasticNet, MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
@@ -198,6 +199,15 @@ def test_what_is_refused(samples, parameters, error, message):
     X, y, _ = samples
     with pytest.raises(error, match=message):
         MKLClassifierCV(**{"kernels": "linear", **parameters}).fit(X, y)
+
+
+@pytest.mark.parametrize("scoring", [make_scorer(max_error), lambda model, X, y: model.score(X, y)])
+def test_a_measure_that_takes_no_weights_is_named(samples, scoring):
+    X = samples[0]
+    search = MKLRegressorCV("linear", Cs=[1.0], norms=[1.0], cv=2, scoring=scoring)
+    search.fit(X, X[:, 0])
+    with pytest.raises(InvalidParameter, match=r"scoring = .* takes no sample_weight, .*\(model, X, y, sample_weight"):
+        search.fit(X, X[:, 0], sample_weight=1.0 + X[:, 1] ** 2)
 
 
 def test_what_a_measure_of_ones_own_says_is_its_own(samples):

@@ -41,6 +41,7 @@ from mklref.model_selection import Evaluation, evaluate, stability
         (["1", "2.5", "NA", "-3e2"], "number", ".", "", ""),
         (["1,5", "2", "3,25"], "number", ",", "", ""),
         (["1.234,5", "12,0", "7"], "number", ",", "", ""),
+        (["0,125", "-0,250", "1,000"], "number", ",", "", ""),  # no thousands begin with 0
         (["1,234.5", "$ 12", "7 %"], "number", ".", "", ""),
         (["1 234", "12'345", "7"], "number", ".", "", ""),
         (["1,234", "5,678", "9,012"], "number", ".", "number:,", "'1,234' is read as 1234"),
@@ -125,14 +126,21 @@ def test_a_data_frame_becomes_numbers_as_reported(frame):
     assert model["model"].kernel_names_[-1] == "linear[who]"
     assert list(model["model"].kernel_groups_) == ["age", "sex", "since", "smokes", "town", "who"]
     strange = X.iloc[:2].assign(town="never seen", sex=None)
-    assert not table.transform(strange).filter(regex="town=|sex=").to_numpy().any()
-    assert model.predict(strange).shape == (2,)
+    with pytest.warns(MKLWarning, match="'town': 2 of 2 cells, such as 'never seen', hold no known level"):
+        assert not table.transform(strange).filter(regex="town=|sex=").to_numpy().any()
+    assert model.predict(strange.assign(town=["never seen", "Rome"])).shape == (2,)
     assert cross_val_score(model, X, y, cv=3).mean() > 0.6
     assert table.from_plain(table.to_plain()).transform(X).equals(numbers)
     assert clone(model).get_params()["table__missing"] == ()
     table_pipeline(MKLClassifier("rbf(1)")).fit(X.assign(age=1e6 * X["age"]), y)  # without a warning of scales
     with pytest.raises(InvalidInput, match=r"lacks the column 'age' that the model reads \(1 of 5 are not there\)"):
         model.predict(X.drop(columns="age"))
+    for kind in ("number", "flag", "date", "category"):
+        empty = TableEncoder({"town": kind}).fit(X.assign(town=None))
+        assert "town    leave     left out; it has no cells" in empty.report()
+    for none in (MKLClassifier, "MKLClassifier"):
+        with pytest.raises(InvalidType, match=r"model is .*; give an estimator, or None"):
+            table_pipeline(none)
     with pytest.raises(InvalidType, match="give a pandas data frame"):
         model.fit(numbers.to_numpy(), y)
     with pytest.raises(InvalidParameter, match=r"column 'sex': 'colour' is no kind of column; known are number"):
@@ -198,8 +206,22 @@ def test_blocks_in_different_orders_are_not_put_side_by_side(three_classes):
             joined(blocks)
     of_parts = model.fit({"rna:all": left, "rna:few": right, "adt": X}, y)
     assert list(of_parts.kernel_groups_) == ["rna", "adt"]
-    with pytest.raises(InvalidType, match="the block 'b' of X is sparse"):
-        model.fit({"a": left, "b": csr_array(X)}, y)
+    days = pd.DataFrame({"day": pd.date_range("2020", periods=len(X))})
+    with pytest.raises(InvalidType, match="X holds a masked array; its mask would be lost"):
+        MKLClassifier("precomputed").fit([np.ma.masked_less(X @ X.T, 0.0)], y)
+    for block, says in (
+        (csr_array(X), "is sparse"),
+        (np.ma.masked_less(X, 0.0), "is a masked array"),
+        (days, "holds dates or times"),
+    ):
+        for use in (model.fit, lambda X, y: model.predict(X)):
+            with pytest.raises(InvalidType, match=f"the block 'b' of X {says}"):
+                use({"a": left, "b": block}, y)
+    lacking = right.set_axis([*ids[1:], "s36"]).astype("Float64").mask(X[:, 2:] > 0.0)
+    with pytest.raises(InvalidInput, match="Input X contains NaN"):
+        model.fit({"a": left, "b": lacking}, y)
+    with pytest.raises(InvalidType, match=r"X is AnnData; give its blocks, mklref\.estimators\.from_annotated\(X\)"):
+        model.fit(type("AnnData", (), {"to_df": None})(), y)
 
 
 @pytest.mark.parametrize("dtype", ["string", object, "category"])
@@ -250,6 +272,17 @@ def test_what_is_no_number_in_a_block_is_named(three_classes):
         model.fit({"a": X, "b": np.where(X > 1.0, np.nan, X)}, y)
     with pytest.raises(InvalidInput, match=r"texts or dates among its numbers in b:x0 .*encode texts"):
         model.fit({"a": X, "b": np.full((len(X), 1), "red", dtype=object)}, y)
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pd.DataFrame.to_numpy])
+def test_times_alone_are_no_numbers_either(three_classes, kind):
+    X, y, _ = three_classes
+    days = pd.DataFrame({"day": pd.to_datetime(["2020-01-31", None, "2020-02-01"] * (len(X) // 3))})
+    for table in (days, days - days["day"].min()):
+        with pytest.raises(InvalidInput, match="texts or dates among its numbers"):
+            MKLClassifier("linear").fit(kind(table), y)
+    with pytest.raises(InvalidInput, match="texts or dates among its numbers"):
+        MKLClassifier("linear").fit(X[:, :1], y).predict(days.squeeze())
 
 
 def test_annotated_data_is_read_by_what_it_has():
@@ -359,6 +392,10 @@ def test_contributions_add_up_to_the_score(three_classes, options):
     assert shares["x0"] == pytest.approx(
         sum(np.cov(groups[:, 0, p], t[:, p])[0, 1] for p in range(3)) / sum(np.var(t[:, p], ddof=1) for p in range(3))
     )
+    same = clone(model).set_params(kernels=[lambda A, B: A @ B.T, lambda A, B: (A @ B.T) ** 2]).fit(X, y)
+    shares = same.contribution_shares(X_new)  # of kernels that share a name none is lost
+    assert list(shares) == ["<lambda>", "<lambda> (2)"]
+    assert sum(shares.values()) == pytest.approx(1.0)
     number = MKLRegressor("linear, rbf(1)").fit(X, X[:, 0])
     np.testing.assert_allclose(number.contributions(X_new).sum(axis=1) + number.intercept_, number.predict(X_new))
     with pytest.raises(InvalidParameter, match="by = 'variable' is unknown; known names: kernel, group"):
@@ -423,10 +460,38 @@ def test_measures_and_their_intervals(rng):
 
 def test_cells_of_another_notation_do_not_pass_for_missing_ones_in_silence():
     encoder = TableEncoder().fit(pd.DataFrame({"dose": ["1.5", "2.25", "4", ""]}))
-    with pytest.warns(MKLWarning, match="column 'dose': no cell, such as '1,5', is a number as .* missing"):
-        found = encoder.transform(pd.DataFrame({"dose": ["1,5", "", "2,25"]}))
-    np.testing.assert_array_equal(found, [[0.0, 1.0]] * 3)
-    encoder.transform(pd.DataFrame({"dose": ["", "1,5", "2.25"]}))  # one of two is none
+    for cells, says in ((["1,5", "", "2,25"], "2 of 2"), (["1,5", "", "2"], "1 of 2")):
+        with pytest.warns(MKLWarning, match=f"column 'dose': {says} cells, such as '1,5', are no number .* missing"):
+            found = encoder.transform(pd.DataFrame({"dose": cells}))
+        np.testing.assert_array_equal(found[:2], [[0.0, 1.0]] * 2)
+    encoder.transform(pd.DataFrame({"dose": ["1,5", *["2.25"] * 9]}))  # as many as a fit would let pass
+
+
+def test_numbers_mean_the_same_as_integers_as_floats_and_beside_cells_of_any_notation():
+    """pandas turns whole numbers into floats beside a missing cell, and floats have no decimal comma."""
+    table = pd.DataFrame({"site": [1, 2, 3], "group": [7, 8, 8], "dose": ["0,5", "1,25", "2,125"], "day": 20200131})
+    table["day"] += [0, 1, 1]
+    encoder = TableEncoder({"site": "category", "group": "flag:8"}, missing=["-999"]).fit(table)
+    numbers = encoder.transform(table).to_numpy()
+    floats = table.assign(dose=[0.5, 1.25, 2.125]).astype(dict.fromkeys(["site", "group", "day"], float))
+    mixed = table.assign(dose=["0,5", 1.25, 2.125], site=["1.0", "2", 3.0])
+    for other in (floats, mixed):
+        np.testing.assert_array_equal(encoder.transform(other), numbers)
+    of_floats = TableEncoder({"site": "category", "dose": "number:,"}, missing=["-999"])
+    floats.loc[3] = [-999.0, 9.0, -999.0, np.nan]
+    np.testing.assert_array_equal(of_floats.fit(floats).transform(table).iloc[:, :3], np.eye(4)[:3, :3])
+    assert of_floats.get_feature_names_out().tolist() == [
+        "site=1", "site=2", "site=3", "site=missing", "group", "dose", "dose=missing", "day", "day=missing",
+    ]  # fmt: skip
+
+
+def test_numbers_of_any_size_are_read_without_a_warning_of_overflow():
+    values = [1e308, -1e308, 1e-308]
+    np.testing.assert_allclose(
+        TableEncoder().fit_transform(pd.DataFrame({"x": values, "size": values[::-1]}))["x"],
+        [1.5**0.5, -(1.5**0.5), 0.0],
+        atol=1e-12,
+    )
 
 
 def test_columns_may_be_counted():
@@ -448,6 +513,43 @@ def test_targets_that_are_no_numbers_are_refused(three_classes):
     for targets in (y, y.astype(object), np.full(36, "2001-01-01", dtype="datetime64[D]")):
         with pytest.raises(InvalidTarget, match=r"y holds no numbers \((could not|datetime).*\); encode"):
             MKLRegressor("linear").fit(X, targets)
+    numbers = np.arange(36.0) % 7
+    found = evaluate(MKLRegressor("linear"), X, numbers.astype(str))  # texts of numbers are taken, and compared as such
+    assert found.r2 == evaluate(MKLRegressor("linear"), X, numbers).r2
+    with pytest.raises(InvalidTarget, match="which an array of <U21 does not keep apart"):
+        evaluate(MKLClassifier("linear"), X, [1, "1"] * 18)
+
+
+@pytest.mark.parametrize("dtype", ["Int64", "boolean"])
+def test_classes_of_the_types_of_pandas_stay_what_they_are(three_classes, dtype):
+    X = three_classes[0]
+    y = pd.Series(np.arange(36) % 2, dtype=dtype)
+    if dtype == "Int64":
+        y += 2**53  # beyond which floats leave out odd numbers
+    for given in (y, y.array):
+        model = MKLClassifier("linear").fit(X, given)
+        assert model.classes_.dtype == y.dtype.numpy_dtype
+        assert model.classes_.tolist() == [y[0], y[1]]
+
+
+def test_weights_and_groups_in_another_order_than_their_samples_are_refused(three_classes):
+    X, y, _ = three_classes
+    ids = [f"s{i}" for i in range(36)]
+    frame, turned = pd.DataFrame(X, index=ids).rename(columns=str), pd.Series(np.arange(36) % 4, index=ids[::-1])
+    model, search = MKLClassifier("linear"), MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], cv=GroupKFold(3))
+    for name, use in (
+        ("sample_weight", lambda: model.fit(frame, y, turned)),
+        ("sample_weight", lambda: model.fit(X, pd.Series(y, index=ids), turned)),
+        ("sample_weight", lambda: MKLOneClass("linear").fit(frame, None, turned)),
+        ("groups", lambda: search.fit(frame, y, groups=turned)),
+        ("groups", lambda: evaluate(model, frame, y, test=GroupKFold(3), groups=turned)),
+        ("sample_weight", lambda: stability(model, frame, y, fits=2, params={"sample_weight": turned})),
+    ):
+        with pytest.raises(InvalidInput, match=f"(X|y) and {name} have their samples in different orders"):
+            use()
+    np.testing.assert_array_equal(
+        model.fit(frame, y, turned[::-1]).dual_coef_, model.fit(X, y, turned[::-1]).dual_coef_
+    )
 
 
 @pytest.mark.parametrize(("model", "X"), [(MKLOneClass("linear"), np.ones((9, 2))), (MKLOneClass("spectrum:1"), ["a"])])

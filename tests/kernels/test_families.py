@@ -245,6 +245,7 @@ class Wrong(Kernel):
         (lambda K: None, "object data; give real numbers"),
         (lambda K: 1j * K, "complex data; give real numbers"),
         (lambda K: K + np.arange(len(K))[:, None], r"is not symmetric: k\(x, z\) and k\(z, x\) differ by"),
+        (lambda K: np.exp(K / np.abs(K).mean()), r"is no function of two samples: k\(x, z\) is .* alone\. Fix means"),
     ],
 )
 def test_a_kernel_of_ones_own_that_returns_something_else_is_named(X, storage, shape, words):
