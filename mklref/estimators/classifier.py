@@ -152,11 +152,10 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         """Samples and classes as arrays."""
         checked_choice("multiclass", self.multiclass, WEIGHTS)
         checked_choice("strategy", self.strategy, STRATEGIES)
-        if hasattr(
-            getattr(y, "dtype", None), "numpy_dtype"
-        ):  # pandas' own integers, of which scikit-learn makes floats
+        own: Any = getattr(y, "dtype", None)
+        if hasattr(own, "numpy_dtype"):  # pandas' own integers, of which scikit-learn makes floats
             require_present(y)
-            y = y.astype(y.dtype.numpy_dtype)
+            y = y.astype(own.numpy_dtype)
         X, y = self._checked(X, as_one_kind(y) if isinstance(y, list | tuple) else y)
         y = _unboxed(y)
         require_known(y)
