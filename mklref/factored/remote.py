@@ -114,12 +114,10 @@ class DistributedStack(FactorStack):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(M, n, n)."""
         return len(self.ranks), self.edges[-1], self.edges[-1]
 
     @property
     def recipe(self) -> bytes:
-        """SHA-256 of the digests of the shards."""
         digest = hashlib.sha256(repr((self.ranks.tolist(), self.shape, str(self._dtype), self.edges)).encode())
         for own in self._asked.each("recipe"):
             digest.update(own)
@@ -145,7 +143,6 @@ class DistributedStack(FactorStack):
         return self._summed("gram", D)
 
     def product(self, w: Array) -> Array:
-        """L w."""
         return np.concatenate(self._asked.each("product", w))
 
     def traces(self) -> Array:
@@ -161,7 +158,6 @@ class DistributedStack(FactorStack):
         return self._largest.copy()
 
     def lengths(self, weights: Array) -> Array:
-        """sum_m weights_m ||L_mi|| of every sample, (n,)."""
         return np.concatenate(self._asked.each("lengths", weights))
 
     def lengths_against(self, u: Array) -> Array:
