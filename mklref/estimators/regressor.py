@@ -9,8 +9,8 @@ from sklearn.base import RegressorMixin
 
 from mklref._typing import Array
 from mklref._validate import checked_flag
+from mklref.datasets.record import mean_and_deviation
 from mklref.estimators.base import BaseMKL, Part
-from mklref.estimators.samples import units
 from mklref.exceptions import InvalidParameter, InvalidTarget, UselessModelWarning, warn
 from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, as_loss
@@ -104,7 +104,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
                 f"y has values up to {largest:g}, beyond {LARGEST:g}: what is predicted of them may leave float64. "
                 "Divide them by a power of ten."
             )
-        self.y_mean_, self.y_scale_ = units(y, weight) if self.scale_y else (0.0, 1.0)
+        self.y_mean_, self.y_scale_ = map(float, mean_and_deviation(y, weight) if self.scale_y else (0.0, 1.0))
         common: dict[str, Any] = {"C": self.C, "loss": self.loss, "regularizer": self._regularizer()}
         targets = (y - self.y_mean_) / self.y_scale_
         return [Part(Problem(grams, targets, sample_weight=weight, **common), np.arange(len(y)))]

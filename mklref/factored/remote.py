@@ -14,7 +14,6 @@ from mklref._typing import Array
 from mklref._validate import checked_count, checked_number
 from mklref.exceptions import InvalidInput, InvalidType
 from mklref.factored.cluster import Cluster, ClusterLost, Parts, Session, Source, require_dask
-from mklref.factored.rounds import Rounds
 from mklref.factored.shard import Total
 from mklref.kernels.factor_sources import aligned
 from mklref.kernels.factor_stack import FactorStack
@@ -219,26 +218,17 @@ class DistributedStack(FactorStack):
             self._products.close()  # type: ignore[union-attr]
 
 
-class Remote(Rounds):
-    """The shards of a stack on workers."""
+class Remote(Session):
+    """The shards of a stack on workers, asked as `Rounds` asks those in this process."""
 
     remote = True
 
     def __init__(self, stack: DistributedStack, targets: Sequence[Any]) -> None:
-        super().__init__(stack, ())
-        self.session = Session(stack.cluster, stack.chosen, targets, stack.shape[1])
-
-    def sum(self, name: str, *arguments: Any) -> Total:
-        """As `Rounds`, from worker to worker."""
-        return self.session.sum(name, *arguments)
+        self.stack = stack
+        super().__init__(stack.cluster, stack.chosen, targets, stack.shape[1])
 
     def kept(self) -> Array:
-        """As `Rounds`."""
-        return np.concatenate(self.session.each("kept"), axis=1)
-
-    def close(self) -> None:
-        """The workers forget the vectors."""
-        self.session.close()
+        return np.concatenate(self.each("kept"), axis=1)
 
 
 def local_client(workers: int = 2, **options: Any) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -146,14 +147,11 @@ class LazyStack(OnSamples, KernelStack):
         v, some = numbers("v", v, self.shape[1]), indices(kernels, len(self), "kernels")
         support, images = np.flatnonzero(v), np.zeros((len(some), self.shape[1]))
         batches = self._batches(len(support), 1)
-        steps = Steps(self.progress and len(batches) > 1, "evaluating", len(batches))
-        try:
+        with closing(Steps(self.progress and len(batches) > 1, "evaluating", len(batches))) as steps:
             for part in batches:
                 index = support[part]
                 self.add_rows(Block(self.samples("float64"), None, index), index, some, v[index], images)
                 steps.advance()
-        finally:
-            steps.close()
         return images
 
     @np.errstate(over="ignore", invalid="ignore")
