@@ -150,7 +150,6 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         return self._fit(X, y, sample_weight)
 
     def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Samples and classes as arrays."""
         checked_choice("multiclass", self.multiclass, WEIGHTS)
         checked_choice("strategy", self.strategy, STRATEGIES)
         X, y = self._checked(X, as_one_kind(y) if isinstance(y, list | tuple) else y)
@@ -161,7 +160,6 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         return X, y
 
     def _require_targets(self, y: Any) -> None:
-        """Raise `InvalidTarget` unless there are two classes."""
         if len(np.unique(y)) < 2:
             raise InvalidTarget(f"y holds one class, {str(y[0])!r}; give samples of at least two classes.")
 

@@ -83,7 +83,6 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         return self._fit(X, y, sample_weight)
 
     def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Samples and targets as arrays."""
         checked_flag("scale_y", self.scale_y)
         loss = as_loss(self.loss)
         if loss.targets != "real":
@@ -116,7 +115,6 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         self.intercept_ = self.intercept_ * self.y_scale_ + self.y_mean_
 
     def _warn_if_useless(self) -> None:
-        """Warn if the function is a constant."""
         if self.dual_coef_.any() and self.weights_.any():
             return
         why = "all targets are within the tube of the loss" if not self.dual_coef_.any() else "no kernel has a weight"

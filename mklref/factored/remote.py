@@ -207,7 +207,6 @@ class DistributedStack(FactorStack):
 
     @property
     def _asked(self) -> Session:
-        """The session for products."""
         if self._products is None:
             self._products = Session(self.cluster, self.chosen, [None] * len(self.chosen), self.shape[1])
         return self._products
