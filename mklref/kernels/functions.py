@@ -92,9 +92,11 @@ class Gaussian(BlockKernel):
     width: float
 
     def __post_init__(self) -> None:
+        if not 0.0 < self.width < np.inf:
+            raise InvalidParameter(f"width = {self.width!r} must lie in (0, inf): exp(-||x - z||^2 / (2 width^2)).")
         if not 1e-150 <= self.width <= 1e150:
             raise InvalidParameter(
-                f"width = {self.width!r} must lie in [1e-150, 1e150]: the square in exp(-||x - z||^2 / (2 width^2))."
+                f"width = {self.width!r} must lie in [1e-150, 1e150], so that its square fits float64."
             )
 
     @property
