@@ -92,7 +92,7 @@ class Dataset:
         return self.take(np.sort(np.random.default_rng(seed).permutation(len(self.y))[:samples]))
 
 
-def mean_and_deviation(values: Array) -> tuple[Array, Array]:
+def mean_and_deviation(values: Array, weight: Array | None = None) -> tuple[Array, Array]:
     """Mean and standard deviation of each column, or of one vector; a constant one has deviation 1.
 
     Computed in units of a power of two near the largest entry, in which no square leaves the range of float64.
@@ -100,8 +100,9 @@ def mean_and_deviation(values: Array) -> tuple[Array, Array]:
     exponent = np.frexp(np.abs(values).max(axis=0))[1]
     unit = np.ldexp(values, -exponent)
     varies = np.ptp(unit, axis=0) > 0.0
-    mean = np.ldexp(np.where(varies, unit.mean(axis=0), unit[0]), exponent)
-    return mean, np.where(varies, np.ldexp(unit.std(axis=0), exponent), 1.0)
+    mean = np.where(varies, np.average(unit, axis=0, weights=weight), unit[0])
+    deviation = np.ldexp(np.sqrt(np.average((unit - mean) ** 2, axis=0, weights=weight)), exponent)
+    return np.ldexp(mean, exponent), np.where(deviation > 0.0, deviation, 1.0)
 
 
 @dataclass(frozen=True)

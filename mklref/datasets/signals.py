@@ -12,6 +12,7 @@ Wave and Spikes.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -28,24 +29,14 @@ _HEIGHTS = (4.0, -5.0, 3.0, -4.0, 5.0, -4.2, 2.1, 4.3, -3.1, 2.1, -4.2)
 _PEAKS = ((1.0, 500.0, 0.23), (2.0, 2000.0, 0.33), (4.0, 8000.0, 0.47), (3.0, 16000.0, 0.69), (1.0, 32000.0, 0.83))
 
 
-def _linchirp(x: Array) -> Array:
-    return np.sin(np.pi * LENGTH * x**2 / 8.0)
-
-
-def _wave(x: Array) -> Array:
-    return 0.5 + 0.2 * np.cos(4.0 * np.pi * x) + 0.1 * np.cos(24.0 * np.pi * x)
-
-
-def _blocks(x: Array) -> Array:
-    steps = (h * (1.0 + np.sign(x - t)) / 2.0 for h, t in zip(_HEIGHTS, _STEPS, strict=True))
-    return np.asarray(sum(steps))
-
-
-def _spikes(x: Array) -> Array:
-    return np.asarray(15.6676 * sum(c * np.exp(-w * (x - t) ** 2) for c, w, t in _PEAKS))
-
-
-SIGNALS = MappingProxyType({"LinChirp": _linchirp, "Wave": _wave, "Blocks": _blocks, "Spikes": _spikes})
+SIGNALS: Mapping[str, Callable[[Array], Any]] = MappingProxyType(
+    {
+        "LinChirp": lambda x: np.sin(np.pi * LENGTH * x**2 / 8.0),
+        "Wave": lambda x: 0.5 + 0.2 * np.cos(4.0 * np.pi * x) + 0.1 * np.cos(24.0 * np.pi * x),
+        "Blocks": lambda x: sum(h * (1.0 + np.sign(x - t)) / 2.0 for h, t in zip(_HEIGHTS, _STEPS, strict=True)),
+        "Spikes": lambda x: 15.6676 * sum(c * np.exp(-w * (x - t) ** 2) for c, w, t in _PEAKS),
+    }
+)
 """The signals by name, each a function of positions in [0, 1]."""
 
 
@@ -62,4 +53,4 @@ def signal(name: str, x: Any) -> Array:
         raise InvalidParameter("x holds positions outside of [0, 1], where the signals live; rescale them.")
     if not isinstance(name, str) or name not in SIGNALS:
         raise InvalidParameter(f"name = {name!r} is no signal; known are {', '.join(SIGNALS)}.")
-    return SIGNALS[name](x)
+    return np.asarray(SIGNALS[name](x))

@@ -181,7 +181,6 @@ def _delimiter(lines: Iterable[str]) -> str:
 
 
 def _first(header: list[str]) -> str:
-    """The names of some columns, for a message."""
     return ", ".join(name[:40] for name in header[:8]) + (", ..." if len(header) > 8 else "")
 
 

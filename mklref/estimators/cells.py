@@ -66,18 +66,9 @@ def cells_of(column: Any, missing: Collection[str] = ()) -> Any:
 
 
 def read(cells: Any, given: str | None = None) -> Reading:
-    """How the cells of a column are read.
+    """How the cells of a column, texts or None, are read, or `InvalidParameter` where they are not what is `given`.
 
-    Parameters
-    ----------
-    cells : array (n,) of str or None
-    given : str, optional
-        What the user says of it: a kind, with its detail after a colon, such as "number:," or "date:mdy".
-
-    Raises
-    ------
-    InvalidParameter
-        An unknown kind, or one that the cells are not.
+    That is what the user says of it: a kind, with its detail after a colon, such as "number:," or "date:mdy".
     """
     known = [cell for cell in cells if cell is not None]
     if given is not None:

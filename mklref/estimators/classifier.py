@@ -149,7 +149,6 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         return self._fit(X, y, sample_weight)
 
     def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Samples and classes as arrays."""
         checked_choice("multiclass", self.multiclass, WEIGHTS)
         checked_choice("strategy", self.strategy, STRATEGIES)
         own: Any = getattr(y, "dtype", None)
@@ -164,7 +163,6 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         return X, y
 
     def _require_targets(self, y: Any) -> None:
-        """Raise `InvalidTarget` unless there are two classes."""
         if len(np.unique(y)) < 2:
             raise InvalidTarget(f"y holds one class, {str(y[0])!r}; give samples of at least two classes.")
 

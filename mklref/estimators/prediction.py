@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -43,8 +44,7 @@ class Predicting(BaseEstimator):  # type: ignore[misc]
             dual = np.zeros((len(dual), new.n_samples))
             dual[:, self._columns] = self.dual_coef_
         parts = row_blocks(X.shape[0], dual.shape[1]) if dual.size else []
-        progress = Steps(shown and len(parts) > 1, "predict", len(parts))
-        try:
+        with closing(Steps(shown and len(parts) > 1, "predict", len(parts))) as progress:
             for rows in parts:
                 if isinstance(new, FactorFamily):
                     kernels, coefficients = (own(X[rows]) for own in new.features), new.images
@@ -57,8 +57,6 @@ class Predicting(BaseEstimator):  # type: ignore[misc]
                     del kernel  # before there is another one
                     yield rows, m, term
                 progress.advance()
-        finally:
-            progress.close()
 
     def contributions(self, X: Any, by: str = "kernel") -> Array:
         """f_m(x) = theta_m sum_i beta_i k_m(x_i, x): what each kernel, or group of kernels, adds to the score.

@@ -9,8 +9,9 @@ from sklearn.base import RegressorMixin
 
 from mklref._typing import Array
 from mklref._validate import checked_flag
+from mklref.datasets.record import mean_and_deviation
 from mklref.estimators.base import BaseMKL, Part
-from mklref.estimators.samples import real_targets, units
+from mklref.estimators.samples import real_targets
 from mklref.exceptions import InvalidParameter, InvalidTarget, UselessModelWarning, warn
 from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, as_loss
@@ -83,7 +84,6 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         return self._fit(X, y, sample_weight)
 
     def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:
-        """Samples and targets as arrays."""
         checked_flag("scale_y", self.scale_y)
         loss = as_loss(self.loss)
         if loss.targets != "real":
@@ -99,7 +99,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
                 f"y has values up to {largest:g}, beyond {LARGEST:g}: what is predicted of them may leave float64. "
                 "Divide them by a power of ten."
             )
-        self.y_mean_, self.y_scale_ = units(y, weight) if self.scale_y else (0.0, 1.0)
+        self.y_mean_, self.y_scale_ = map(float, mean_and_deviation(y, weight) if self.scale_y else (0.0, 1.0))
         common: dict[str, Any] = {"C": self.C, "loss": self.loss, "regularizer": self._regularizer()}
         targets = (y - self.y_mean_) / self.y_scale_
         return [Part(Problem(grams, targets, sample_weight=weight, **common), np.arange(len(y)))]
@@ -111,7 +111,6 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         self.intercept_ = self.intercept_ * self.y_scale_ + self.y_mean_
 
     def _warn_if_useless(self) -> None:
-        """Warn if the function is a constant."""
         if self.dual_coef_.any() and self.weights_.any():
             return
         why = "all targets are within the tube of the loss" if not self.dual_coef_.any() else "no kernel has a weight"

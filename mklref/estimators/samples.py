@@ -57,14 +57,9 @@ class Kept:
 
 
 def merged(weight: Array | None, *keys: Any) -> Kept:
-    """The samples of positive weight, those with equal keys once, in the order of the keys.
+    """The samples of positive weight, those with equal keys once, in the order of the keys (n,).
 
-    Parameters
-    ----------
-    weight : array (n,), optional
-        Not negative.
-    *keys : array (n,)
-        What equal samples agree in: their rows, their targets, their folds; their numbers if none is equal to another.
+    Equal samples agree in their rows, their targets, their folds; keys are numbers if none is equal to another.
     """
     n = len(keys[0])
     kept = np.arange(n) if weight is None else np.flatnonzero(weight)
@@ -83,17 +78,6 @@ def rows_of(X: Any) -> Any:
         return rows_as_bytes(X)
     rows = np.ascontiguousarray(X + 0.0 if X.dtype.kind == "f" else X)  # -0.0 becomes 0.0
     return rows.view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))).ravel()
-
-
-def units(values: Array, weight: Array | None = None) -> tuple[float, float]:
-    """Mean and standard deviation, 1 of equal values; by a power of two, so that no square leaves the range."""
-    exponent = int(np.frexp(np.abs(values).max())[1])
-    unit = np.ldexp(values, -exponent)
-    if np.ptp(unit) == 0.0:
-        return float(values[0]), 1.0
-    mean = float(np.average(unit, weights=weight))
-    deviation = float(np.sqrt(np.average((unit - mean) ** 2, weights=weight)))
-    return float(np.ldexp(mean, exponent)), float(np.ldexp(deviation, exponent)) or 1.0
 
 
 def warn_of_scales(kernels: Sequence[Kernel], X: Any, variables: Sequence[str]) -> None:

@@ -24,11 +24,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from mklref._typing import Array
 from mklref._validate import shown
+from mklref.datasets.record import mean_and_deviation
 from mklref.estimators import cells as reading
 from mklref.estimators.cells import ENOUGH, FOLDED, KINDS, MOST_LEVELS, SPELLED, Reading
 from mklref.estimators.classifier import MKLClassifier
 from mklref.estimators.notations import DECODERS, whole
-from mklref.estimators.samples import units
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MKLWarning, warn
 
 OTHER, ABSENT = "(other)", "missing"
@@ -68,7 +68,7 @@ class Column(Reading):
             return replace(made, kind="leave", note="it is the same in all rows", option="")
         if made.kind == "flag":
             return made
-        mean, deviation = units(there)
+        mean, deviation = map(float, mean_and_deviation(there))
         return replace(made, mean=mean, deviation=deviation)
 
     @property

@@ -28,14 +28,8 @@ def read_any(
 ) -> tuple[Dataset, TableEncoder | None]:
     """Read a table of numbers as it stands; any other one by a `TableEncoder`, which says what it did.
 
-    Parameters
-    ----------
-    path, encoding, separator
-        As for `mklref.datasets.read_frame`.
-    target : str, optional
-        The last column by default. Rows without a target are left out where the table has to be encoded.
-    columns, missing
-        As for `TableEncoder`.
+    The target is the last column by default; rows without one are left out where the table has to be encoded. All else
+    is as for `mklref.datasets.read_frame` and `TableEncoder`.
     """
     if not (columns or missing or encoding or separator):
         try:

@@ -64,14 +64,8 @@ def gathered(
 ) -> tuple[dict[int, Any], bool]:
     """The results task(*arguments[k]) by k, and whether Ctrl-C came first, so that some may be missing.
 
-    Parameters
-    ----------
-    task
-        Calls `poll` now and then, or hands it to a solver. A result that is `Unfinished` ends the others.
-    n_jobs : int or None
-        Tasks at a time, as joblib understands it; results are the same for any.
-    label, shown
-        Of the line that counts them.
+    The task calls `poll` now and then, or hands it to a solver; a result that is `Unfinished` ends the others. `n_jobs`
+    are tasks at a time, as joblib understands it, and a line with a label counts them if it is shown.
     """
     workers = workers_of(n_jobs, len(arguments))
     share = max(1, threads() // workers)

@@ -112,13 +112,15 @@ class Server(ThreadingHTTPServer):
         self.turn = threading.Lock()
 
     def ask(self, name: str, gone: Callable[[], bool]) -> tuple[dict[str, Any], Callable[[], bool]]:
-        """Begin an answer: what is remembered of its page, and whether nobody waits for it any more."""
+        """Begin an answer: what is remembered of its page, and whether it has asked anew since, or is gone."""
         with self.turn:
             page = self.pages.setdefault(name, Page())
             self.pages.move_to_end(name)
             while len(self.pages) > PAGES:
                 self.pages.popitem(last=False)
-            return page.memory, page.ask(gone)
+            page.asked += 1
+            mine = page.asked
+            return page.memory, lambda: page.asked != mine or gone()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Whoever is gone needs no answer; anything else is a fault of ours, and its traceback is shown."""
@@ -132,12 +134,6 @@ class Page:
     def __init__(self) -> None:
         self.memory: dict[str, Any] = {}
         self.asked = 0
-
-    def ask(self, gone: Callable[[], bool]) -> Callable[[], bool]:
-        """Begin an answer; whether nobody waits for it any more: the page has asked anew, or is gone."""
-        self.asked += 1
-        mine = self.asked
-        return lambda: self.asked != mine or gone()
 
 
 class Handler(BaseHTTPRequestHandler):

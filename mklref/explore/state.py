@@ -279,13 +279,14 @@ def code(state: State, problem: Problem) -> str:
     make, given = ("generated", arguments(state)[:-1]) if generates else ("sample", arguments(state))
     if not generates and state.data not in BUNDLED:  # whoever runs it may stand in another folder
         given = (str(Path(state.data).resolve()), *given[1:])
+    regularizer = repr(problem.regularizer).replace("=inf", "=float('inf')")
     ones = "\ny = [1.0] * len(X)" if not np.array_equal(problem.y, data.y) else ""
     return (
         f"import mklref\nfrom mklref.explore.state import {make}\n\n"
         f"data = {make}{given!r}\nX, y = data.X, data.y{ones}\n"
         f"kernels = mklref.kernels.parse({state.kernels!r}).fit(X, normalize='trace')\n"
         f"problem = mklref.Problem(\n    kernels, y, C={problem.C!r}, loss={state.loss!r},\n"
-        f"    regularizer=mklref.{source(problem.regularizer)}, intercept={problem.intercept!r},\n)\n"
+        f"    regularizer=mklref.{regularizer}, intercept={problem.intercept!r},\n)\n"
         f"solution = mklref.solve(problem{_CLOSELY if state.walk else ''})\nprint(solution.certificate)\n"
         f"print(mklref.reference.solve(problem, {state.formulation!r}).value)\n"
     ) + (_WALKED.format(names=list(state.walked)) if state.walk else "")
@@ -299,17 +300,3 @@ for name in {names!r}:
     solution = mklref.solve(problem, tol=1e-9, polish=True)
     print(name, problem.regularizer, problem.C, solution.certificate, sep="\\n")
 """
-
-
-def source(regularizer: Regularizer) -> str:
-    """A regulariser of the page as code."""
-    match regularizer:
-        case Groups(groups=groups, p=p, q=q):
-            return f"Groups({[list(group) for group in groups]}, p={p!r}, q={q!r})"
-        case ElasticNet(lam=lam, form=form):
-            return f"ElasticNet({lam!r}, form={form!r})"
-        case BlockNorm(q=p) | Lp(p=p) | Power(p=p) | Tikhonov(p=p):
-            written = "float('inf')" if np.isinf(p) else repr(float(p))
-            mu = f", mu={regularizer.mu!r}" if isinstance(regularizer, Tikhonov) else ""
-            return f"{type(regularizer).__name__}({written}{mu})"
-    return repr(regularizer)

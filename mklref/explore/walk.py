@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -68,8 +69,8 @@ def walk(shown: Shown) -> Walk:
     ahead = [edge for edge in leaving(problem) if not (edge.parameters == NONE and edge in walked)]  # said already
     columns = ("step", "problem", "C", "optimum, computed again", "parameters", "gap of the point carried here")
     start = type(shown.problem.regularizer).__name__
-    picture = graph(start, walked, ahead)
-    here = end(start, walked)
+    way = way_of(start, walked)
+    picture, here = graph(start, way, ahead), way[-1][1] if way else start
     steps = tuple((f"{e.name} → {PLACES[ends(e, here)[1]][2]}", taken.after(e.name)) for e in ahead)
     return Walk(picture, _display.table(columns, rows), steps, taken.walk, taken.before())
 
@@ -144,19 +145,14 @@ def ends(edge: Equivalence, here: str = "Lp") -> tuple[str, str]:
     return left, family(edge.right, "HalfPower" if edge.right.startswith("group lasso") else left)
 
 
-def end(start: str, walked: Sequence[Equivalence]) -> str:
-    """The family where a walk ends."""
-    for edge in walked:
-        start = ends(edge, start)[1]
-    return start
+def way_of(start: str, walked: Sequence[Equivalence]) -> list[tuple[str, str]]:
+    """The families on both sides of each step of a walk."""
+    return list(pairwise(accumulate(walked, lambda here, edge: ends(edge, here)[1], initial=start)))
 
 
-def graph(start: str, walked: Sequence[Equivalence], ahead: Sequence[Equivalence]) -> str:
+def graph(start: str, way: Sequence[tuple[str, str]], ahead: Sequence[Equivalence]) -> str:
     """The graph of equivalences: the way so far, numbered; the problem where it ends; and the edges that leave it."""
-    here, way = start, []
-    for edge in walked:
-        way.append((here, ends(edge, here)[1]))
-        here = way[-1][1]
+    here = way[-1][1] if way else start
     steps = {(here, ends(edge, here)[1]) for edge in ahead} - {(here, here)}
     known = {ends(edge) for edge in EQUIVALENCES if edge.kind.__name__ in PLACES} - steps - set(way)
     faint = {(left, right) for left, right in known if (right, left) not in steps}  # there and back would be one line

@@ -69,17 +69,14 @@ class Model:
         self.grams = grams
 
     def first(self, dv: Array, db: Array) -> Total:
-        """As `Shard.first`."""
         made = np.zeros((*self.grams.shape[:2], 3))
         made[:, :, 2] = self.products(dv, db)
         return Total((made, np.zeros(3)))
 
     def second(self, dv: Array, db: Array, tau: float, trial: float) -> Total:
-        """As `Shard.second`."""
         return Total((np.zeros(self.grams.shape[:2]),))
 
     def third(self, dv: Array, db: Array) -> Total:
-        """As `Shard.third`."""
         return Total()
 
     def products(self, dv: Array, db: Array) -> Array:

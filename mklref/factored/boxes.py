@@ -81,7 +81,6 @@ class BoxSamples(Quadratic):
         return np.asarray(np.maximum(away.min(axis=0), 0.0))
 
     def settle(self, where: Any) -> None:
-        """As `Samples`."""
         self.u[:, where] = np.where(self._slopes(where)[0] > 0.0, 0.0, self.w[:, where])
         self._follow(where)
 
@@ -92,7 +91,6 @@ class BoxSamples(Quadratic):
         return self.sign[:, where] * f + self.absolute, slope
 
     def linear(self, where: slice) -> tuple[Array, Array]:
-        """As `Samples`."""
         barrier = self.s[:, where] / self.u[:, where]
         if self.bounded:
             barrier += self.t[:, where] / (self.w[:, where] - self.u[:, where])
@@ -124,7 +122,6 @@ class BoxSamples(Quadratic):
         return worst, along, self._answer(where, shrink, inverse), self._answer(where, shrink, bend)
 
     def second(self, where: slice, df: Array, tau: float, trial: float) -> tuple[float, Array]:
-        """As `Samples`."""
         u, s, before = self.u[:, where], self.s[:, where], self.du[:, where]
         shrink, compliance = self._stiffness(where)
         m = tau - before * self.ds[:, where]
@@ -148,7 +145,6 @@ class BoxSamples(Quadratic):
         return worst, self._answer(where, shrink, change)
 
     def third(self, where: slice, df: Array) -> float:
-        """As `Samples`."""
         u, s = self.u[:, where], self.s[:, where]
         m = self.es[:, where]
         a = m / u
@@ -167,7 +163,6 @@ class BoxSamples(Quadratic):
         return worst
 
     def move(self, where: slice, length: float, centred: bool) -> None:
-        """As `Samples`."""
         steps = [(self.u, self.du, self.eu), (self.s, self.ds, self.es)]
         if self.bounded:
             steps.append((self.t, self.dt, self.et))
@@ -177,7 +172,6 @@ class BoxSamples(Quadratic):
         self._follow(where)
 
     def sums(self, where: Any) -> Array:
-        """As `Samples`."""
         u, sums = self.u[:, where], super().sums(where)
         sums[1] = np.sum(u * self.s[:, where])
         if self.bounded:

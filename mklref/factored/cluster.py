@@ -208,15 +208,8 @@ _FAILURES = (OSError, TimeoutError, RuntimeError, ValueError, KeyError)
 class Session:
     """Something that every holder has opened: products with its rows, or steps with its samples.
 
-    Parameters
-    ----------
-    cluster : Cluster
-    chosen : list
-        For each shard the rows that matter, or None for all.
-    targets : list
-        For each shard what the samples are, or None for products.
-    n : int
-        Samples of all shards.
+    For each shard there are the `chosen` rows that matter, None for all, and the `targets`, what its samples are, None
+    for products; n is the number of samples of all shards.
     """
 
     def __init__(self, cluster: Cluster, chosen: Sequence[Any], targets: Sequence[Any], n: int) -> None:
@@ -297,16 +290,8 @@ def children(k: int, shards: int) -> list[int]:
 def check_client(client: Any) -> None:
     """Refuse what is no open client of workers that can do the work; warn of addresses that anybody can read.
 
-    Raises
-    ------
-    MissingExtra
-        Dask is not installed.
-    InvalidType
-        No client.
-    InvalidInput
-        A client that is closed.
-    NotApplicable
-        Workers without mklref, or with other versions of what makes the numbers.
+    `MissingExtra` without Dask, `InvalidType` for no client, `InvalidInput` for one that is closed, and `NotApplicable`
+    for workers without mklref, or with other versions of what makes the numbers.
     """
     require_dask()
     from distributed import Client
@@ -324,9 +309,7 @@ def check_client(client: Any) -> None:
         own, every = versions(), client.run(versions, on_error="return")
     except (OSError, TimeoutError, RuntimeError) as failure:
         raise InvalidInput(f"client cannot reach its workers: {_told(failure)}; connect again.") from None
-    found = {
-        address: told for address, told in every.items() if not isinstance(told, CommClosedError)
-    }  # those are gone
+    found = {one: told for one, told in every.items() if not isinstance(told, CommClosedError)}  # those are gone
     if every and not found:
         raise InvalidInput(f"client cannot reach its workers: {_told(next(iter(every.values())))}; connect again.")
     for address, told in found.items():

@@ -31,16 +31,6 @@ class FreeSamples(Quadratic):
         nothing = np.zeros_like(df)
         return 0.0, np.zeros(3), nothing, nothing
 
-    def second(self, where: slice, df: Array, tau: float, trial: float) -> tuple[float, Array]:
-        """The step of the scores; beta follows them."""
-        self.df[where] = df
-        return 0.0, np.zeros_like(df)
-
-    def third(self, where: slice, df: Array) -> float:
-        """What is added to it."""
-        self.more[where] = df
-        return 0.0
-
     def move(self, where: slice, length: float, centred: bool) -> None:
         """beta goes where h = 0 is, by the share of the step."""
         stiffness, pull = self.linear(where)
@@ -60,7 +50,7 @@ class EntropySamples(Samples):
 
     def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
         super().__init__(loss, y, costs)
-        self.f, self.df, self.a, self.da, self.more, self.beta = (np.zeros(len(y)) for _ in range(6))
+        self.a, self.da = np.zeros(len(y)), np.zeros(len(y))
 
     def begin(self, where: Any, tau: float) -> None:
         """a = c/(1 + exp(y f))."""
@@ -86,19 +76,11 @@ class EntropySamples(Samples):
         return 0.0, np.zeros(3), np.zeros_like(a), y * bend
 
     def second(self, where: slice, df: Array, tau: float, trial: float) -> tuple[float, Array]:
-        """As `Samples`; there are no products to centre."""
         stiffness, pull = self.linear(where)
         self.da[where] += self.y[where] * (pull - stiffness * df)
-        self.df[where] = df
-        return 0.0, np.zeros_like(df)
-
-    def third(self, where: slice, df: Array) -> float:
-        """As `Samples`."""
-        self.more[where] = df
-        return 0.0
+        return super().second(where, df, tau, trial)
 
     def move(self, where: slice, length: float, centred: bool) -> None:
-        """As `Samples`."""
         da, df, y = self.da[where], self.df[where], self.y[where]
         if centred:
             more = self.more[where]

@@ -114,7 +114,6 @@ class Nearby:
         return self.whole.keep()
 
     def kept(self) -> Array:
-        """As `Shard.kept`."""
         return self.whole.kept()
 
     def _put_back(self, length: float, centred: bool) -> None:

@@ -22,6 +22,7 @@ from mklref._typing import Array
 from mklref.certificate.bounds import relative, unit_of
 from mklref.factored.approach import approached, suits
 from mklref.factored.nearby import EDGES, Far
+from mklref.factored.remote import Remote
 from mklref.factored.rounds import Rounds, machines_of, samples_for
 from mklref.factored.step import fitted_gap, multipliers, pull, take_step
 from mklref.factored.weights import Psi, psi_of
@@ -89,7 +90,11 @@ class Path:
     """
 
     def __init__(
-        self, problem: Problem, rounds: Rounds, recorder: Recorder[Record], save: Callable[[], None] | None = None
+        self,
+        problem: Problem,
+        rounds: Rounds | Remote,
+        recorder: Recorder[Record],
+        save: Callable[[], None] | None = None,
     ) -> None:
         machines = [machine for _, machine in machines_of(problem)]
         self.problem, self.rounds, self.recorder = problem, rounds, recorder

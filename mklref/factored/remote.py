@@ -14,7 +14,6 @@ from mklref._typing import Array
 from mklref._validate import checked_count, checked_number
 from mklref.exceptions import InvalidInput, InvalidType
 from mklref.factored.cluster import Cluster, ClusterLost, Parts, Session, Source, require_dask
-from mklref.factored.rounds import Rounds
 from mklref.factored.shard import Total
 from mklref.kernels.factor_sources import aligned
 from mklref.kernels.factor_stack import FactorStack
@@ -114,12 +113,10 @@ class DistributedStack(FactorStack):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(M, n, n)."""
         return len(self.ranks), self.edges[-1], self.edges[-1]
 
     @property
     def recipe(self) -> bytes:
-        """SHA-256 of the digests of the shards."""
         digest = hashlib.sha256(repr((self.ranks.tolist(), self.shape, str(self._dtype), self.edges)).encode())
         for own in self._asked.each("recipe"):
             digest.update(own)
@@ -145,7 +142,6 @@ class DistributedStack(FactorStack):
         return self._summed("gram", D)
 
     def product(self, w: Array) -> Array:
-        """L w."""
         return np.concatenate(self._asked.each("product", w))
 
     def traces(self) -> Array:
@@ -161,7 +157,6 @@ class DistributedStack(FactorStack):
         return self._largest.copy()
 
     def lengths(self, weights: Array) -> Array:
-        """sum_m weights_m ||L_mi|| of every sample, (n,)."""
         return np.concatenate(self._asked.each("lengths", weights))
 
     def lengths_against(self, u: Array) -> Array:
@@ -212,7 +207,6 @@ class DistributedStack(FactorStack):
 
     @property
     def _asked(self) -> Session:
-        """The session for products."""
         if self._products is None:
             self._products = Session(self.cluster, self.chosen, [None] * len(self.chosen), self.shape[1])
         return self._products
@@ -223,26 +217,17 @@ class DistributedStack(FactorStack):
             self._products.close()  # type: ignore[union-attr]
 
 
-class Remote(Rounds):
-    """The shards of a stack on workers."""
+class Remote(Session):
+    """The shards of a stack on workers, asked as `Rounds` asks those in this process."""
 
     remote = True
 
     def __init__(self, stack: DistributedStack, targets: Sequence[Any]) -> None:
-        super().__init__(stack, ())
-        self.session = Session(stack.cluster, stack.chosen, targets, stack.shape[1])
-
-    def sum(self, name: str, *arguments: Any) -> Total:
-        """As `Rounds`, from worker to worker."""
-        return self.session.sum(name, *arguments)
+        self.stack = stack
+        super().__init__(stack.cluster, stack.chosen, targets, stack.shape[1])
 
     def kept(self) -> Array:
-        """As `Rounds`."""
-        return np.concatenate(self.session.each("kept"), axis=1)
-
-    def close(self) -> None:
-        """The workers forget the vectors."""
-        self.session.close()
+        return np.concatenate(self.each("kept"), axis=1)
 
 
 def local_client(workers: int = 2, **options: Any) -> Any:

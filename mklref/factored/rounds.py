@@ -78,10 +78,7 @@ def opened(stack: FactorStack, targets: Sequence[Targets], first: int, last: int
 def samples_for(loss: Loss, y: Array, costs: Array) -> Samples:
     """The samples of a loss.
 
-    Raises
-    ------
-    NotApplicable
-        A loss of one's own without `quadratic_dual`, or with a box that is bounded for some samples only.
+    `NotApplicable` for one of one's own without `quadratic_dual`, or with a box that is bounded for some samples only.
     """
     if isinstance(loss, Logistic):
         return EntropySamples(loss, y, costs)

@@ -25,10 +25,8 @@ INSIDE = 1e-12
 
 
 class Samples(ABC):
-    """What a step asks of the samples; slices are those of this object's own samples."""
+    """What a step asks of the samples, by default of those without ends; slices are those of its own samples."""
 
-    f: Array
-    beta: Array
     pairs: int = 0
     """Products for each sample that go to tau."""
     ends: bool = False
@@ -42,6 +40,7 @@ class Samples(ABC):
 
     def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
         self.loss, self.y, self.costs = loss, y, costs
+        self.f, self.df, self.more, self.beta = (np.zeros(len(y)) for _ in range(4))
 
     def part(self, index: Any) -> Self:
         """Some of the samples as they are."""
@@ -87,13 +86,15 @@ class Samples(ABC):
     def first(self, where: slice, df: Array) -> tuple[float, Array, Array, Array]:
         """1/length where it leaves the interior, coefficients (3,) of the products along it, D dr/dtau and D dr."""
 
-    @abstractmethod
     def second(self, where: slice, df: Array, tau: float, trial: float) -> tuple[float, Array]:
         """The step itself: 1/length where it leaves the interior, and D dr of what centres its products at `trial`."""
+        self.df[where] = df
+        return 0.0, np.zeros_like(df)
 
-    @abstractmethod
     def third(self, where: slice, df: Array) -> float:
         """What centring adds to the step, and 1/length where the sum leaves the interior."""
+        self.more[where] = df
+        return 0.0
 
     @abstractmethod
     def move(self, where: slice, length: float, centred: bool) -> None:
@@ -116,7 +117,6 @@ class Quadratic(Samples):
         assert form is not None
         super().__init__(loss, y, costs)
         self.linear_term, self.absolute, self.curvature = form.linear, form.absolute, form.curvature
-        self.f, self.df, self.more, self.beta = (np.zeros(len(y)) for _ in range(4))
 
     def _pull(self, where: slice) -> Array:
         """h = f + curvature beta/c - linear."""

@@ -150,7 +150,7 @@ def _fitting(path: Path, point: Point) -> Array:
     return path.problem.regularizer.weights_from_norms(path.norms(point.v))
 
 
-def _rounds(problem: Problem) -> Rounds:
+def _rounds(problem: Problem) -> Rounds | Remote:
     """The shards of a problem, here or on workers."""
     stack, n = problem.kernels, problem.n_samples
     assert isinstance(stack, FactorStack)

@@ -112,13 +112,7 @@ class Psi:
 
 
 def psi_of(regularizer: Regularizer, kernels: int) -> Psi:
-    """psi of a regulariser.
-
-    Raises
-    ------
-    NotApplicable
-        One that is not in the list above.
-    """
+    """psi of a regulariser in the list above, or `NotApplicable`."""
     each = np.arange(kernels)
     match regularizer:
         case Fixed(weights=weights):

@@ -199,21 +199,17 @@ def column_groups(
         columns = [j for j in columns if isinstance(j, int | np.integer)]
         if not columns:
             raise InvalidInput(f"group {name!r} has no column that X has; drop it.")
-        if not all(isinstance(j, int | np.integer) and 0 <= j < whole.shape[1] for j in columns) or any(
-            isinstance(j, bool) for j in columns
-        ):
+        if not all(0 <= j < whole.shape[1] and not isinstance(j, bool) for j in columns):
             raise InvalidInput(
                 f"group {name!r} = {group!r}: X has the columns 0 to {whole.shape[1] - 1}; of a mask give "
                 "np.flatnonzero(mask)."
             )
         first, last = int(columns[0]), int(columns[-1]) + 1
-        if factor is not None:
-            scale = factor(columns, normalize == "trace", f"group {name!r}")
-            parts.append(Source(whole, f"group {name!r}", Columns(columns, scale)))
-        elif not whole.sparse and columns == list(range(first, last)):
+        if factor is None and not whole.sparse and columns == list(range(first, last)):
             parts.append(whole.data[:, first:last])
         else:
-            parts.append(Source(whole, f"group {name!r}", Columns(columns)))
+            scale = 1.0 if factor is None else factor(columns, normalize == "trace", f"group {name!r}")
+            parts.append(Source(whole, f"group {name!r}", Columns(columns, scale)))
     stack = FactorStack(parts, list(named))
     return _kept(stack, dtype) if keep else stack
 

@@ -240,7 +240,6 @@ class BlockKernel(Kernel):
         return np.asarray(own, dtype=np.float64)
 
     def gram(self, X: Array) -> Array:
-        """k(x, z) for all rows of X, (n, n), exactly symmetric."""
         from mklref.kernels.evaluation import Block, Samples
 
         return np.asarray(Block(Samples(X)).values(self))
@@ -261,16 +260,13 @@ class Composite(BlockKernel):
 
     @property
     def takes_text(self) -> bool:
-        """As the kernels."""
         return any(kernel.takes_text for kernel in self.kernels)
 
     @property
     def definite(self) -> bool:
-        """If all of them are."""
         return all(kernel.definite for kernel in self.kernels)
 
     def diagonal(self, X: Array) -> Array:
-        """Of the values of each."""
         return self.compose([kernel.diagonal(X) for kernel in self.kernels])
 
     def entry_error(self, X: Array) -> float:
@@ -287,7 +283,6 @@ class Product(Composite):
     """k(x, z) = k_1(x, z) k_2(x, z) ..."""
 
     def name(self, variables: Sequence[str]) -> str:
-        """k_1*k_2."""
         return "*".join(kernel.name(variables) for kernel in self.kernels)
 
 
@@ -297,7 +292,6 @@ class Sum(Composite):
     _operation = np.add
 
     def name(self, variables: Sequence[str]) -> str:
-        """total(k_1, k_2)."""
         return f"total({', '.join(kernel.name(variables) for kernel in self.kernels)})"
 
 
@@ -308,11 +302,9 @@ class Multiple(Composite):
     factor: float
 
     def compose(self, values: Sequence[Array]) -> Array:
-        """The multiple."""
         return np.multiply(values[0], self.factor, out=values[0])
 
     def name(self, variables: Sequence[str]) -> str:
-        """factor*k_1."""
         return f"{self.factor:g}*{self.kernels[0].name(variables)}"
 
 
@@ -323,7 +315,6 @@ class Union(KernelFamily):
     parts: tuple[KernelFamily, ...]
 
     def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
-        """The kernels of all parts in order."""
         return tuple(kernel for part in self.parts for kernel in part.expand(variables))
 
 
@@ -370,7 +361,6 @@ class Multiples(KernelFamily):
         object.__setattr__(self, "factor", checked)
 
     def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
-        """The multiples in order."""
         return tuple(Multiple((kernel,), self.factor) for kernel in self.family.expand(variables))
 
 
@@ -381,7 +371,6 @@ class Total(KernelFamily):
     family: KernelFamily
 
     def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
-        """The sum."""
         return (Sum(self.family.expand(variables)),)
 
 

@@ -101,7 +101,6 @@ class OnColumns(KernelFamily):
     family: KernelFamily
 
     def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
-        """The kernels of the family on those variables."""
         chosen = tuple(dict.fromkeys(j for column in self.columns for j in _found(column, variables, self.group)))
         kernels = self.family.expand([variables[j] for j in chosen])
         return tuple(OnVariables(kernel, chosen, self.group) for kernel in kernels)
@@ -139,16 +138,13 @@ class OnVariables(BlockKernel):
 
     @property
     def takes_text(self) -> bool:
-        """As the kernel."""
         return self.kernel.takes_text
 
     @property
     def definite(self) -> bool:
-        """As the kernel."""
         return self.kernel.definite
 
     def entry_error(self, X: Array) -> float:
-        """As the kernel's on the chosen columns."""
         return self.kernel.entry_error(X[:, self.variables])
 
     def on_columns(self) -> tuple[Kernel, tuple[int, ...]]:
@@ -157,15 +153,12 @@ class OnVariables(BlockKernel):
         return kernel, self.variables if columns is None else tuple(self.variables[j] for j in columns)
 
     def diagonal(self, X: Array) -> Array:
-        """k(x, x) on the chosen columns."""
         return self.kernel.diagonal(X[:, self.variables])
 
     def name(self, variables: Sequence[str]) -> str:
-        """The name of the kernel, then that of the group in brackets."""
         return f"{self.kernel.name([variables[j] for j in self.variables])}[{self.label}]"
 
     def group(self, variables: Sequence[str]) -> str:
-        """The name of the group."""
         return self.label
 
 

@@ -190,10 +190,7 @@ class Block:
     @property
     def shape(self) -> tuple[int, int]:
         """(k, n)."""
-        k, n = (
-            len(range(len(samples))[index]) if isinstance(index, slice) else len(np.arange(len(samples))[index])
-            for samples, index in self._sides
-        )
+        k, n = (len(np.arange(len(samples))[index]) for samples, index in self._sides)
         return k, n
 
     def values(self, kernel: Kernel) -> FloatArray:

@@ -139,13 +139,11 @@ class FactorStack(KernelStack):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(M, n, n)."""
         n = self.sources[0].shape[0]
         return len(self.sources), n, n
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The type of the factors."""
         return self._dtype
 
     @property
@@ -255,19 +253,16 @@ class FactorStack(KernelStack):
         return np.array(products).reshape(len(some), len(first), len(second))
 
     def combine_rows(self, weights: Array, rows: Any) -> Array:
-        """sum_m weights_m K_m[rows, :], float64 (k, n)."""
         left = self._rows(indices(rows, self.shape[1]))
         return self.product((left * numbers("weights", weights, len(self))[self.owner]).T).T
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
-        """Products K_m v of all kernels, or of some, float64 (M, n) or (k, n)."""
         each = np.zeros((self.rank, len(self)))
         each[np.arange(self.rank), self.owner] = self.transposed(numbers("v", v, self.shape[1]))
         some = each if kernels is None else each[:, indices(kernels, len(self), "kernels")]
         return np.ascontiguousarray(self.product(some).T)
 
     def images(self, v: Array) -> FactorImages:
-        """K_m v as `FactorImages`, which holds L'v."""
         return FactorImages(self, v)
 
     def images_each(self, vectors: Array) -> list[FactorImages]:
@@ -280,7 +275,6 @@ class FactorStack(KernelStack):
         return self.of_each(self.transposed(numbers("v", v, self.shape[1])) ** 2)
 
     def traces(self) -> Array:
-        """The trace of each matrix, (M,)."""
         return sum_in_pairs([self.own_diagonals[:, a:b].sum(axis=1) for a, b in pairwise(self.edges)])
 
     def largest_diagonals(self) -> Array:

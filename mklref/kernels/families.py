@@ -142,12 +142,10 @@ class Spectrum(Kernel):
         return np.asarray((counts[: len(X)] @ counts[len(X) :].T).toarray(), dtype=float)
 
     def gram(self, X: Array) -> Array:
-        """Inner products of the counts of words."""
         counts = self._counts(_texts(X))
         return np.asarray((counts @ counts.T).toarray(), dtype=float)
 
     def diagonal(self, X: Array) -> Array:
-        """Squared lengths of the counts."""
         counts = self._counts(_texts(X))
         return np.asarray(counts.multiply(counts).sum(axis=1), dtype=float).ravel()
 

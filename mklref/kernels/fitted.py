@@ -233,7 +233,6 @@ def checked_samples(X: Any, label: str) -> Array:
 
 
 def _columns_of(X: Any) -> list[str]:
-    """The names of the columns of a data frame; none of an array."""
     return [str(column) for column in getattr(X, "columns", ())]
 
 

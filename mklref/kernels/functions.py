@@ -26,7 +26,6 @@ class Linear(BlockKernel):
     shares = "products"
 
     def of_shared(self, values: FloatArray) -> FloatArray:
-        """The products."""
         return values.copy()
 
     def entry_error(self, X: Array) -> float:
@@ -52,7 +51,6 @@ class Matching(Kernel):
         return np.asarray(equal / X.shape[1])
 
     def diagonal(self, X: Array) -> Array:
-        """1."""
         return np.ones(len(X))
 
 
@@ -72,7 +70,6 @@ class Polynomial(BlockKernel):
         object.__setattr__(self, "offset", offset)
 
     def of_shared(self, values: FloatArray) -> FloatArray:
-        """(values + offset)^degree."""
         base = values + values.dtype.type(self.offset)
         return np.asarray(base if self.degree == 1 else base**self.degree)
 
@@ -81,7 +78,6 @@ class Polynomial(BlockKernel):
         return _gamma((X.shape[1] + 3) * self.degree + 4)
 
     def name(self, variables: Sequence[str]) -> str:
-        """poly:degree."""
         return f"poly:{self.degree}" + ("" if self.offset == 1.0 else f"(offset {self.offset:g})")
 
 
@@ -105,7 +101,6 @@ class Gaussian(BlockKernel):
 
     @property
     def rate(self) -> float:
-        """-1 / (2 width^2)."""
         return -0.5 / self.width**2
 
     def entry_error(self, X: Array) -> float:
@@ -136,7 +131,6 @@ class Laplacian(BlockKernel):
 
     @property
     def rate(self) -> float:
-        """-1 / width."""
         return -1.0 / self.width
 
     def entry_error(self, X: Array) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from copy import copy
 from dataclasses import replace
 from functools import cached_property
@@ -74,22 +75,18 @@ class LazyStack(OnSamples, KernelStack):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(M, n, n)."""
         n = len(self.fitted.samples)
         return len(self.fitted.kernels), n, n
 
     @property
     def definiteness(self) -> str:
-        """By theorem, if all kernels are; else assumed."""
         return "by theorem" if all(kernel.definite for kernel in self.fitted.kernels) else "assumed"
 
     @cached_property
     def entry_errors(self) -> Array:
         """eta (M,), by which the entries are wrong in float64; inf for kernels that do not tell."""
-        samples = self.samples(
-            "float64"
-        ).origin.X  # of a part as well: its entries are evaluated around the mean of all
-        errors = np.array([kernel.entry_error(samples) for kernel in self.fitted.kernels])
+        every = self.samples("float64").origin.X  # of a part as well: its entries are evaluated around the mean of all
+        errors = np.array([kernel.entry_error(every) for kernel in self.fitted.kernels])
         exact = np.array([transform.centering is None for transform in self.fitted.transforms])
         return np.where(exact, errors + _ROUNDINGS, np.inf)  # the means are known up to rounding
 
@@ -106,7 +103,6 @@ class LazyStack(OnSamples, KernelStack):
 
     @cached_property
     def own_diagonals(self) -> Array:
-        """The diagonal of each matrix, float64 (M, n)."""
         pairs, samples = zip(self.fitted.kernels, self.fitted.transforms, strict=True), self.fitted.samples
         with np.errstate(over="ignore", invalid="ignore"):
             diagonals = np.stack([transform.own(kernel.diagonal(samples)) for kernel, transform in pairs])
@@ -127,7 +123,6 @@ class LazyStack(OnSamples, KernelStack):
         return self._samples[precision]
 
     def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
-        """Entries K_m[rows, columns] of some kernels, (k, len(rows), len(columns))."""
         n, some = self.shape[1], indices(kernels, len(self), "kernels")
         rows = slice(None) if rows is None else indices(rows, n)
         columns = None if columns is None else indices(columns, n)
@@ -149,18 +144,14 @@ class LazyStack(OnSamples, KernelStack):
         return out
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
-        """Products K_m v of all kernels, or of some, float64 (M, n) or (k, n): sums of the rows where v is not 0."""
         v, some = numbers("v", v, self.shape[1]), indices(kernels, len(self), "kernels")
         support, images = np.flatnonzero(v), np.zeros((len(some), self.shape[1]))
         batches = self._batches(len(support), 1)
-        steps = Steps(self.progress and len(batches) > 1, "evaluating", len(batches))
-        try:
+        with closing(Steps(self.progress and len(batches) > 1, "evaluating", len(batches))) as steps:
             for part in batches:
                 index = support[part]
                 self.add_rows(Block(self.samples("float64"), None, index), index, some, v[index], images)
                 steps.advance()
-        finally:
-            steps.close()
         return images
 
     @np.errstate(over="ignore", invalid="ignore")
@@ -194,7 +185,6 @@ class LazyStack(OnSamples, KernelStack):
         return out
 
     def combine_rows(self, weights: Array, rows: Any) -> Array:
-        """sum_m weights_m K_m[rows, :], float64 (k, n); kernels of weight 0 are not read."""
         weights, index = numbers("weights", weights, len(self)), indices(rows, self.shape[1])
         total = np.empty((len(index), self.shape[1]))
         for part in self._batches(len(index), 1):
@@ -213,7 +203,6 @@ class LazyStack(OnSamples, KernelStack):
         return Images(self, v)
 
     def images_each(self, vectors: Array) -> list[Images]:
-        """`images` of each of several vectors (k, n)."""
         return [self.images(v) for v in vectors]
 
     def part(self, samples: Any) -> LazyStack:
@@ -224,17 +213,17 @@ class LazyStack(OnSamples, KernelStack):
         made = LazyStack(fitted, cache=self.cache, precision=self.precision)
         for precision in self._samples:  # around the same mean, so that the entries are those of the whole
             made._samples[precision] = self._samples[precision].part(samples)
-        made.origin, made.progress = (self, samples), self.progress
+        made.whole, made.progress = self, self.progress
         return made
 
-    origin: tuple[LazyStack, Any] | None = None
-    """The stack of which this is a part, and of which samples."""
+    whole: LazyStack | None = None
+    """The stack of which this is a part."""
 
     def count(self, entries: float) -> None:
         """Add to the number of entries that were evaluated, also of the stack of which this is a part."""
         self.evaluated += entries
-        if self.origin is not None:
-            self.origin[0].count(entries)
+        if self.whole is not None:
+            self.whole.count(entries)
 
     @cached_property
     def reader(self) -> CachedReader:

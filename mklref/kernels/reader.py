@@ -81,7 +81,6 @@ class CachedReader(Reader):
         self._caches = {kind: _Rows(rows, n, self._samples.dtype) for kind in kinds} if rows else {}
 
     def add(self, kernels: Any, index: Any, delta: Array, images: Array) -> None:
-        """images[m] += sum_k delta_k K_m[index_k, :] for m in kernels."""
         sums = np.zeros((len(kernels), self.stack.shape[1]))
         with self.turn:
             for cache in self._caches.values():
@@ -107,7 +106,6 @@ class CachedReader(Reader):
         return out
 
     def square(self, weights: Array, index: Any) -> Array:
-        """sum_m weights_m K_m[index, index], float64 and exactly symmetric."""
         out = np.empty((len(index), len(index)))
         with self.turn:
             if len(index) == self.stack.shape[1]:
@@ -118,38 +116,15 @@ class CachedReader(Reader):
         return mirrored(out)
 
     def _fill(self) -> None:
-        """Keep all rows of what is shared, if there is room for them.
-
-        What is known, also to the stack of which this is a part, is taken; of the rest the upper triangle is computed.
-        """
-        n = self.stack.shape[1]
-        every = np.arange(n)
+        """Keep all rows of what is shared, if there is room for them."""
+        every = np.arange(self.stack.shape[1])
         for key, cache in self._caches.items():
-            known = cache.known(every)
-            if cache.capacity < n or known.all():
+            if cache.capacity < len(every) or cache.known(every).all():
                 continue
-            square = np.empty((n, n), self._samples.dtype)
-            square[known] = cache.rows(every[known])
-            if self.stack.origin is not None:
-                whole, index = self.stack.origin
-                known |= whole.reader.take(key, index, ~known, square)
-            other = every[~known]
-            square[np.ix_(other, every[known])] = square[np.ix_(every[known], other)].T
-            block = np.empty((len(other), len(other)), square.dtype)
-            for part, own, _, _ in self._triangle(other, 1):
-                block[part, part.start :] = own.shared(*key)
-            square[np.ix_(other, other)] = mirrored(block)
-            cache.become(square)
-
-    def take(self, key: Any, index: Any, wanted: Any, square: Array) -> Any:
-        """Write those wanted shared rows of samples that are here between these samples; says which ones."""
-        with self.turn:
-            cache = self._caches.get(key)
-            if cache is None:
-                return np.zeros(len(index), dtype=bool)
-            found = wanted & cache.known(index)
-            square[found] = cache.rows(index[found], index)
-            return found
+            square = np.empty((len(every), len(every)), self._samples.dtype)
+            for part, block, _, _ in self._triangle(every, 1):
+                square[part, part.start :] = block.shared(*key)
+            cache.become(mirrored(square))
 
     def _triangle(self, index: Any, kernels: int) -> Iterator[tuple[slice, Block, Any, Any]]:
         """Blocks that cover the upper triangle of [index, index]: which rows, the block, and its samples."""
@@ -168,8 +143,6 @@ class CachedReader(Reader):
             known = cache.known(rows)
             if known.all():
                 block.know(kind, on, cache.rows(rows, columns))
-            elif columns is None and not known.any():
-                cache.keep(rows, block.shared(kind, on))
             elif columns is None:
                 part = np.empty((len(rows), self.stack.shape[1]), self._samples.dtype)
                 part[known] = cache.rows(rows[known])

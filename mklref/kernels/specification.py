@@ -133,7 +133,6 @@ def _item(item: str) -> KernelFamily:
 
 
 def _factor(text: str) -> Any:
-    """A number, or an item."""
     try:
         return float(text)
     except ValueError:
@@ -299,7 +298,6 @@ def _integers(arguments: list[str]) -> list[int]:
 
 
 def _ends(text: str, kind: type) -> tuple[Any, Any]:
-    """The two ends of LOW..HIGH."""
     low, _, high = text.partition("..")
     ends = _number(low, kind), _number(high, kind)
     _require(ends[0] <= ends[1], "the lower end comes first")

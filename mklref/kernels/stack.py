@@ -48,17 +48,14 @@ class ArrayStack(KernelStack):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(M, n, n)."""
         n = self.matrices[0].shape[0]
         return len(self.matrices), n, n
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """The common dtype."""
         return self.matrices[0].dtype
 
     def combine(self, weights: Array) -> Array:
-        """sum_m weights_m K_m, float64 (n, n); kernels of weight 0 are not read."""
         weights, n = numbers("weights", weights, len(self)), self.shape[1]
         total = np.zeros((n, n))
         term = np.empty((n, n))
@@ -69,7 +66,6 @@ class ArrayStack(KernelStack):
         return total
 
     def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
-        """Entries K_m[rows, columns] of some kernels, (k, len(rows), len(columns))."""
         n = self.shape[1]
         where = np.ix_(indices(rows, n), indices(columns, n))
         some = indices(kernels, len(self), "kernels")
@@ -79,7 +75,6 @@ class ArrayStack(KernelStack):
         return out
 
     def matrix(self, m: int, out: FloatArray | None = None) -> FloatArray:
-        """One matrix, (n, n), written to `out` if that is given; else as it lies in memory."""
         (m,) = indices([m], len(self), "kernels")
         if out is None:
             return self.matrices[m]
@@ -106,12 +101,10 @@ class ArrayStack(KernelStack):
         return ArrayStack.trusted([matrix[np.ix_(samples, samples)] for matrix in self.matrices])
 
     def rows(self, index: Any) -> FloatArray:
-        """Rows K_m[index, :] of every kernel, (M, k, n)."""
         index = indices(index, self.shape[1])
         return np.stack([matrix[index] for matrix in self.matrices])
 
     def dense(self) -> FloatArray:
-        """All matrices, (M, n, n); a view where they lie in one array, else a copy."""
         base = self.matrices[0].base
         if isinstance(base, np.ndarray) and base.shape == self.shape and base.dtype == self.dtype:
             starts = [part.ctypes.data for part in base]
@@ -121,7 +114,6 @@ class ArrayStack(KernelStack):
 
     @cached_property
     def own_diagonals(self) -> Array:
-        """The diagonal of each matrix, float64 (M, n)."""
         return np.stack([matrix.diagonal() for matrix in self.matrices]).astype(np.float64)
 
     @cached_property

@@ -141,12 +141,10 @@ class DiskStack(KernelStack):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        """(M, n, n)."""
         return len(self._matrices), len(self._samples), len(self._samples)
 
     @property
     def dtype(self) -> np.dtype[Any]:
-        """That of the arrays."""
         return self._dtype
 
     def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:

@@ -113,7 +113,6 @@ class Wavelet(Kernel):
         return np.interp(np.concatenate(parts, axis=1), grid, psi, left=0.0, right=0.0)
 
     def cross(self, X: Array, Z: Array) -> Array:
-        """Inner products of the features."""
         return np.asarray(self.features(X) @ self.features(Z).T)
 
     def gram(self, X: Array) -> Array:
@@ -130,17 +129,14 @@ class Wavelet(Kernel):
         return np.asarray(F @ F.T)
 
     def diagonal(self, X: Array) -> Array:
-        """Squared lengths of the features."""
         return np.asarray(np.square(self.features(X)).sum(axis=1))
 
     def name(self, variables: Sequence[str]) -> str:
-        """The wavelet with its scale, or scale and translations."""
         (j, first, last), kind = self.atoms[0], self.kind
         detail = {"dil": f":j={j}", "dil_trans": f":j={j}:s={first}..{last}", "all": ""}
         return f"{self.mother}{detail[kind]}"
 
     def group(self, variables: Sequence[str]) -> str:
-        """The scale, if there is one."""
         return f"{self.mother} all scales" if self.kind == "all" else f"{self.mother}:j={self.atoms[0][0]}"
 
 

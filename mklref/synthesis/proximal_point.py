@@ -75,8 +75,8 @@ class Trial(NamedTuple):
 class ProximalPoint:
     """The iterates A (rows), scores K A and beta on one restriction, and the metric sigma, rho."""
 
-    def __init__(self, problem: SynthesisProblem, column: float) -> None:
-        self.problem = problem
+    def __init__(self, problem: SynthesisProblem, column: float, late: Callable[[], bool]) -> None:
+        self.problem, self.late = problem, late
         self._norm = replace(problem.norm, r=2)  # of rows
         self._column = column or 1.0
         curvature = problem.C * self._column**2
@@ -87,7 +87,6 @@ class ProximalPoint:
         self.sigma, self.rho = self._start
         self._rounded = False
         self.newton_steps = 0
-        self.deadline: Callable[[], bool] = lambda: False
 
     def solve(self, columns: Restriction, A: Array, beta: Array, target: float) -> tuple[Array, Array]:
         """Coefficients (tau, N) and a dual point with a gap of at most `target` on the restriction, if it is in reach.
@@ -105,7 +104,7 @@ class ProximalPoint:
             gap, dual = self._gap(columns, found)
             since_better = 0 if gap < 0.9 * smallest else since_better + 1
             smallest = min(smallest, gap)
-            if gap <= target or since_better > _PATIENCE or self.deadline():
+            if gap <= target or since_better > _PATIENCE or self.late():
                 break
             factor = 10.0 if steps <= _FEW else 3.0 if steps <= _SOME else 1.0
             if steps == _MOST_NEWTON_STEPS:
@@ -147,7 +146,7 @@ class ProximalPoint:
             small = max(
                 _INEXACT * float(np.linalg.norm(point.t - t)), floor + _ROUNDING * float(np.linalg.norm(point.t))
             )
-            if size <= small or self.deadline():
+            if size <= small or self.late():
                 return point, steps
             since_closer = 0 if size < 0.5 * closest else since_closer + 1
             closest = min(size, closest)

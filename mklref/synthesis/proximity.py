@@ -107,13 +107,8 @@ _NEWTON_STEPS = 5
 
 
 def soft(u: Array, threshold: Array | float) -> Array:
-    """sign(u) max(|u| - threshold, 0)."""
+    """sign(u) max(|u| - threshold, 0), which for p = q = 1 is the operator."""
     return np.asarray(u - np.clip(u, -threshold, threshold))
-
-
-def prox_l1(u: Array, s: float) -> Array:
-    """p = q = 1: every entry is soft-thresholded at s."""
-    return soft(u, s)
 
 
 def prox_l2(u: Array, s: float) -> Array:
@@ -147,7 +142,7 @@ def elitist_threshold(u: Array, s: float) -> Array:
 
 
 PROX: dict[tuple[int, int], Callable[[Array, float], Array]] = {
-    (1, 1): prox_l1,
+    (1, 1): soft,
     (2, 2): prox_l2,
     (2, 1): prox_l21,
     (1, 2): prox_l12,

@@ -189,10 +189,6 @@ class Run:
         """The gap to go for, which is relative to the objective however small that is."""
         return _SPARE * self.tol * abs(self.upper)
 
-    def late(self) -> bool:
-        """Whether the time is over."""
-        return self.recorder.late
-
     def running(self, solver: str) -> AbstractContextManager[None]:
         """Ctrl-C becomes `Interrupted` with the best point so far."""
         records = self.recorder.records

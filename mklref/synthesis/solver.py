@@ -105,8 +105,7 @@ def _iterate(run: Run, A: Array) -> Status:
     """Working set after working set; says why it ended."""
     problem, norm, dictionary = run.problem, run.problem.norm, run.dictionary
     lengths = dictionary.column_norms()
-    method = ProximalPoint(problem, float(lengths.max()))
-    method.deadline = run.late
+    method = ProximalPoint(problem, float(lengths.max()), lambda: run.recorder.late)
     columns = restriction(dictionary, norm)
     alive = np.ones(problem.shape, dtype=bool)
     working = np.zeros(problem.shape, dtype=bool)
