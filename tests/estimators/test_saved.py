@@ -224,6 +224,7 @@ def scores_of(model, X):
     return model.predict(X) if isinstance(model, MKLRegressor) else model.decision_function(X)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [*MODELS, *SEARCHES])
 def test_parameters_that_are_set_after_the_fit_change_neither_scores_nor_files(three_classes, name, tmp_path):
     """To the last bit; the samples are stored by columns, as those of a data frame are."""

@@ -98,6 +98,7 @@ def test_one_kernel_is_the_one_class_svm(data):
     np.testing.assert_allclose(twice.decision_function(X), ours.decision_function(X), atol=1e-7)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("normalize", [None, "trace", "multiplicative", "spherical"])
 def test_weights_count_as_copies_to_the_last_digit(data, normalize, center):

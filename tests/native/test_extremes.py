@@ -122,6 +122,7 @@ def test_penalties_barely_smoother_than_their_kinks(loss, regularizer):
         checked(make_problem(loss=loss, seed=1, C=C, regularizer=regularizer))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-8, 1e-5])
 @pytest.mark.parametrize(("loss", "seed"), [("squared_hinge", 0), ("logistic", 0), ("squared", 2)])
 def test_a_root_that_is_barely_smooth_is_solved_by_way_of_the_root(loss, seed, epsilon):
@@ -306,6 +307,7 @@ def test_nothing_warns_on_the_way_through_absurd_scales(decades, seed, family, l
     honest(problem, max_iter=30)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", [1e-200, 1e-100, 1e100, 1e200])
 @pytest.mark.parametrize("regularizer", [Lp(2), Groups(((0, 1), (2, 3)), 0.5, 0.5), Mahalanobis(np.eye(4))], ids=str)
 @pytest.mark.parametrize("loss", ["squared", "huber", "epsilon_insensitive"])
