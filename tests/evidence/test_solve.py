@@ -292,9 +292,11 @@ def test_an_interruption_of_an_inner_problem_carries_a_point_of_the_outer_one(mo
     assert caught.value.solution.status is EvidenceStatus.INTERRUPTED
 
 
-def test_progress_line(capsys):
+def test_progress_is_shown_on_standard_error(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
     solve(make_model(), progress=True)
-    assert capsys.readouterr().out == ""
+    shown = capsys.readouterr()
+    assert (shown.out, "stationarity" in shown.err, "residual" in shown.err) == ("", True, True)
 
 
 def test_stationarity_of_any_weights():
