@@ -73,6 +73,7 @@ def test_a_run_that_ends_early_returns_what_it_knows_to_be_good():
         problem = mklref.Problem(mklref.kernels.simplemkl_recipe(X), y, C=100.0, regularizer=Lp(1))
         seen: list[float] = []
         mklref.solve(problem, callback=lambda record, seen=seen: seen.append(record.upper))
+        assert len(seen) > 3
         for most in range(3, len(seen)):
             assert mklref.solve(problem, max_iter=most).certificate.upper <= 1.01 * seen[most - 1]
 
