@@ -218,6 +218,7 @@ def low_noise_model(noise: float, learn_noise: bool = False, width: float = 1.0)
 
 def assert_certified_and_downwards(solution, rounding=1e-12):
     objectives = np.array([record.objective for record in solution.history])
+    assert len(objectives) > 1
     assert np.all(np.diff(objectives) <= rounding * (1.0 + np.abs(objectives[1:])))
     assert all(record.inner_gap <= 1e-6 for record in solution.history[1:])
 
@@ -236,7 +237,6 @@ def test_reweighted_stalls_where_nothing_can_be_certified():
     """With next to no noise: it stalls, says what to do, and newton does it."""
     problem = low_noise_model(1e-12, learn_noise=True, width=14.0)
     solution = solve(problem, "reweighted")
-    assert_certified_and_downwards(solution)
     assert solution.status is EvidenceStatus.STALLED
     assert "'newton'" in solution.status.value
     assert solve(problem, start=solution.weights).objective < solution.objective - 1.0
