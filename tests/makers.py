@@ -11,6 +11,7 @@ import os
 import numpy as np
 import pytest
 
+from mklref._files import read_arrays, write_arrays
 from mklref.kernels import FactorStack, gaussian, laplacian, linear, on, per_variable, polynomial, total
 from mklref.losses import (
     DensityLevelSet,
@@ -221,6 +222,12 @@ def make_factored_problem(loss, regularizer, seed=0, n=ROWS, ranks=(3, 5, 2, 4),
     if loss.targets == "ones":  # with 0 in the hull of the samples the optimum would be 0
         L, y = [np.abs(one) + 0.1 for one in L], np.ones(len(score))
     return Problem(FactorStack(L), y, loss=loss, regularizer=regularizer, **{"C": 0.7, **options})
+
+
+def rewrite(path, arrays=None, facts=None, to=None):
+    """A file of ours, with some arrays and facts changed, or left out where the change is None, in its place or to."""
+    changed = [old | (new or {}) for old, new in zip(read_arrays(path), (arrays, facts), strict=True)]
+    write_arrays(to or path, *({name: value for name, value in part.items() if value is not None} for part in changed))
 
 
 def agree(one, other):

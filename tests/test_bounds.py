@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from conic import optimum
 from makers import make_kernels, make_samples
-from wrong import COUNT, EXPONENT, NUMBER, cases, check_argument
+from wrong import COUNT, EXPONENT, NUMBER, OPTION, cases, check_argument, only
 
 from mklref import Lp, Problem, solve
 from mklref.bounds import (
@@ -271,43 +271,22 @@ def test_bad_input(call, error, says):
 
 
 SIGNS = np.array([1.0, -1.0, 1.0, 1.0, -1.0, -1.0])
-NOTHING: set[str] = set()
-P = {"p": (2.0, EXPONENT)}
+P, RADIUS, KERNEL_RADIUS = {"p": (2.0, EXPONENT)}, {"radius": (1.0, NUMBER)}, {"kernel_radius": (1.0, NUMBER)}
 SIZES = {"n_samples": (10, COUNT), "n_kernels": (3, COUNT)}
-RADII = {"kernel_radius": (1.0, NUMBER), "radius": (1.0, NUMBER)}
-RISK = {"empirical_risk": (0.1, {"0"}), **SIZES, **P, "delta": (0.1, NOTHING), **RADII}
+RISK = {"empirical_risk": (0.1, {"0"}), **SIZES, **P, **only(delta=0.1), **KERNEL_RADIUS, **RADIUS}
+DRAWS = {"draws": (2, COUNT), "rng": (np.random.default_rng(0), OPTION)}
 
-TABLE = (
-    (
-        "supremum",
-        supremum,
-        {"kernels": (KERNELS, NOTHING), "signs": (SIGNS[None], NOTHING), **P, "radius": (1.0, NUMBER)},
-    ),
-    (
-        "rademacher_complexity",
-        rademacher_complexity,
-        {
-            "kernels": (KERNELS, NOTHING),
-            **P,
-            "radius": (1.0, NUMBER),
-            "draws": (2, COUNT),
-            "rng": (np.random.default_rng(0), {"None"}),
-        },
-    ),
-    ("conversion_factor", conversion_factor, {"n_kernels": (3, COUNT), **P, "source": (1.0, EXPONENT)}),
-    ("complexity_bound", complexity_bound, {**SIZES, **P, "kernel_radius": (1.0, NUMBER)}),
-    (
-        "cortes_bound",
-        cortes_bound,
-        {**SIZES, "p": (2.0, {"1.5", "inf"}), "kernel_radius": (1.0, NUMBER), "e_factor": (True, {"True"})},
-    ),
-    ("class_radius", class_radius, {"norms": ([1.0, 2.0], NOTHING), **P}),
-    ("risk_bound", risk_bound, {**RISK, "lipschitz": (1.0, NUMBER)}),
-    ("radius_margin_bound", radius_margin_bound, {**RISK, "margin": (1.0, NUMBER)}),
-    ("margin_risk", margin_risk, {"scores": (SIGNS, NOTHING), "y": (SIGNS, NOTHING), "margin": (1.0, NUMBER)}),
+
+@cases(
+    (supremum, {**only(kernels=KERNELS, signs=SIGNS[None]), **P, **RADIUS}),
+    (rademacher_complexity, {**only(kernels=KERNELS), **P, **RADIUS, **DRAWS}),
+    (conversion_factor, {"n_kernels": (3, COUNT), **P, "source": (1.0, EXPONENT)}),
+    (complexity_bound, {**SIZES, **P, **KERNEL_RADIUS}),
+    (cortes_bound, {**SIZES, "p": (2.0, {"1.5", "inf"}), **KERNEL_RADIUS, "e_factor": (True, {"True"})}),
+    (class_radius, {**only(norms=[1.0, 2.0]), **P}),
+    (risk_bound, {**RISK, "lipschitz": (1.0, NUMBER)}),
+    (radius_margin_bound, {**RISK, "margin": (1.0, NUMBER)}),
+    (margin_risk, {**only(scores=SIGNS, y=SIGNS), "margin": (1.0, NUMBER)}),
 )
-
-
-@pytest.mark.parametrize(("function", "good", "argument", "fine"), cases(TABLE))
 def test_wrong_arguments(function, good, argument, fine):
     check_argument(function, good, argument, fine)

@@ -14,6 +14,7 @@ from mklref.exceptions import InvalidParameter, NotApplicable
 from mklref.formulations import FORMULATIONS
 from mklref.losses import LOSSES
 from mklref.regularizers import HalfPower
+from mklref.report import render
 from mklref.signed import SignedProblem
 
 X = np.random.default_rng(0).normal(size=(8, 2))
@@ -156,8 +157,11 @@ def test_what_a_user_names_is_text():
     assert "<script>" not in _display.page("<script>", {"<script>": "<script>"}, _display.bullets(["<script>"]))
 
 
-def test_html_is_one_page_that_refers_to_nothing():
-    page = mklref.crosscheck(PROBLEM, formulations=["dual"], solvers=["CLARABEL", "SCS"]).to_html()
+def test_html_is_one_page_that_refers_to_nothing_and_escapes_names():
+    check = mklref.crosscheck(PROBLEM, formulations=["dual"], solvers=["CLARABEL", "SCS"])
+    page = render({"<b>title</b>": check}, {"data": "<script>alert(1)</script>"})
+    assert "<script>" not in page
+    assert "&lt;b&gt;title" in page
     assert page.count("<svg") == 4
     assert "PASSED: 2 values agree" in page
     outside = re.findall(r"(?:src|href)=\"(?!#)[^\"]*\"|url\((?!#)[^)]*\)|@import", page)
@@ -167,12 +171,3 @@ def test_html_is_one_page_that_refers_to_nothing():
     assert set(re.findall(r"(?:url\(#|href=\"#)([^)\"]+)", page)) <= set(ids)
     assert "#010101" not in page
     assert "prefers-color-scheme: dark" in page
-
-
-def test_html_escapes_names():
-    from mklref.report import render
-
-    check = mklref.crosscheck(PROBLEM, formulations=["dual"], solvers=["CLARABEL"])
-    page = render({"<b>title</b>": check}, {"data": "<script>alert(1)</script>"})
-    assert "<script>" not in page
-    assert "&lt;b&gt;title" in page

@@ -347,9 +347,8 @@ def test_names_are_text_whatever_they_are_made_of(problem, solution, name, shown
         legend = ax.get_legend()
         texts = [*ax.get_yticklabels(), *(legend.get_texts() if legend else [])]
         assert shown in [text.get_text() for text in texts], what
-    check = mklref.crosscheck(
-        problem.replace(kernels=stack(K, names=names)), formulations=["dual"], solvers=["CLARABEL"]
-    )
+    part = mklref.Problem(stack(K[:, ::5, ::5], names=names), problem.y[::5])
+    check = mklref.crosscheck(part, formulations=["dual"], solvers=["CLARABEL"])
     assert check.to_html().count("<svg") == 4
 
 

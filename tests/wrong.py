@@ -44,20 +44,34 @@ NUMBER = {"1.5", "5", "int64"}
 """What a positive number may be."""
 COUNT = {"5", "int64"}
 EXPONENT = NUMBER | {"inf"}
+OPTION = {"None"}
+FLAG = (False, {"True"})
+LIMITS = {
+    "tol": (1e-1, NUMBER),
+    "max_iter": (2, COUNT),
+    "max_time": (1.0, NUMBER | OPTION | {"inf"}),
+    "callback": (None, OPTION | {"function"}),
+    "progress": FLAG,
+}
 
-Case = tuple[str, Callable[..., Any], dict[str, tuple[Any, set[str]]]]
-"""A name, a function, and for each argument a good value and the labels of `WRONG` that it takes as well."""
+Arguments = dict[str, tuple[Any, set[str]]]
+"""For each argument a good value and the labels of `WRONG` that it takes as well."""
 
 
-def cases(table: tuple[Case, ...]) -> list[Any]:
+def only(**good: Any) -> Arguments:
+    """Arguments that take nothing of `WRONG`."""
+    return {argument: (value, set()) for argument, value in good.items()}
+
+
+def cases(*table: tuple[Callable[..., Any], Arguments]) -> Any:
     """One test for each argument of each function."""
-    return [
-        pytest.param(
-            function, {a: good for a, (good, _) in arguments.items()}, argument, fine, id=f"{name}({argument})"
-        )
-        for name, function, arguments in table
-        for argument, (_, fine) in arguments.items()
+    rows = [
+        pytest.param(function, {a: value for a, (value, _) in own.items()}, argument, fine)
+        for function, own in table
+        for argument, (_, fine) in own.items()
     ]
+    names = [f"{function.__name__}({argument})" for function, own in table for argument in own]
+    return pytest.mark.parametrize(("function", "good", "argument", "fine"), rows, ids=names)
 
 
 def check_argument(function: Callable[..., Any], good: dict[str, Any], argument: str, fine: set[str]) -> None:

@@ -33,7 +33,7 @@ OWN = (
 PARTS = {
     "certificate": (
         "mklref/certificate",
-        ("certificate", "verify", "test_several_machines.py", "native/test_claims.py", "native/test_joint.py"),
+        ("certificate", "verify", "test_several_machines.py", "native/test_runs.py", "native/test_joint.py"),
     ),
     "testing": ("mklref/testing", ("testing",)),
     "verify": ("mklref/verify.py", ("verify", "test_several_machines.py")),

@@ -266,7 +266,9 @@ def test_twin_of_iterated_reweighting_by_tangents(regularizer, slope):
 
     problem = make_problem(seed=2, n=24, M=4, C=3.0, regularizer=regularizer)
     K, theta = problem.kernels.dense(), None
-    for record in iterated_reweighting(problem, tol=1e-9, max_iter=6).history.records:
+    records = iterated_reweighting(problem, tol=1e-9, max_iter=6).history.records
+    assert len(records) == 6
+    for record in records:
         if theta is not None:
             np.testing.assert_allclose(record.weights, theta, rtol=1e-4)
         machine = SVC(C=3.0, kernel="precomputed", tol=1e-9).fit(np.tensordot(record.weights, K, 1), problem.y)

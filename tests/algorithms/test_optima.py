@@ -52,6 +52,7 @@ def solve(name, problem, **options):
 # --- against the native solver and cvxpy -----------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "regularizer", "tol"),
     [
@@ -80,6 +81,7 @@ def test_breast_cancer(name, regularizer, tol):
         assert svm == 0 < solution.history.counters["inner_steps"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "regularizer", "formulation", "tol"),
     [
@@ -224,6 +226,7 @@ def test_without_intercept(name):
     assert complaints(problem, solve(name, problem), 1e-4, mklref.solve(problem).certificate) == []
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "p"), [*((name, 1) for name in SIMPLEX), ("lp_wrapper", 4 / 3)])
 @pytest.mark.parametrize("strategy", ["one_vs_rest", "one_vs_one"])
 def test_several_classes(name, p, strategy, rng):

@@ -77,6 +77,7 @@ def test_every_point_encloses_the_optimum(loss, regularizer, rng):
     assert certificate.relative_gap < 2e-3  # a dual error of eps costs the hinge primal about sqrt(eps)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("degenerate", DEGENERATE)
 @pytest.mark.parametrize("p", PS)
 @pytest.mark.parametrize("loss", ["hinge", "squared", "one_class"])

@@ -174,6 +174,7 @@ def cut(x, bits, rest=None):
 SLICES = products._slices
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_planted_fault_is_noticed(fault, monkeypatch):
     monkeypatch.setattr(fault.module, fault.name, fault.planted)

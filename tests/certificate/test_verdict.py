@@ -147,7 +147,7 @@ def test_the_unit_of_one_class_machines_is_a_share_of_the_conjugate_or_of_square
     """g^2 = 4 on one sample: R* is 2, 1 and 2.25, and half the squares are 2."""
     problem = Problem([OPPOSITE], np.ones(2), loss="one_class")
     for regularizer, unit in ((Lp(2), 2e-7), (Tikhonov(2.0, 1.0), 1e-7), (ElasticNet(0.5), 2e-7)):
-        assert unit_of(problem.replace(regularizer=regularizer)) == pytest.approx(unit, rel=1e-12)
+        assert unit_of(problem.replace(regularizer=regularizer)) == pytest.approx(unit, rel=1e-12, abs=0.0)
     assert unit_of(problem.replace(kernels=[2.0**-40 * OPPOSITE])) == pytest.approx(
         2.0**-40 * unit_of(problem), rel=1e-12, abs=0.0
     )

@@ -11,9 +11,11 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from makers import rewrite
 
 import mklref
 from mklref import _path
+from mklref._files import read_arrays
 from mklref.cli import main, predict
 from mklref.cli.model import TableModel
 from mklref.datasets import read_csv, read_frame
@@ -269,11 +271,8 @@ def test_files_that_are_no_models(models, tmp_path, refused):
         refused(["predict", str(path), str(models / "ill.csv")])
     with pytest.raises(UnsafeFile, match="no model of a table; write one by: mklref fit"):
         TableModel.load(str(other))
-    from mklref._files import read_arrays, write_arrays
-
-    arrays, facts = read_arrays(models / "ill.npz")
     for change in ({"mean": np.zeros(3)}, {"calibration": np.zeros(2)}, {"estimator": np.zeros(9, dtype=np.uint8)}):
-        write_arrays(other, {**arrays, **change}, facts)
+        rewrite(models / "ill.npz", change, to=other)
         with pytest.raises(UnsafeFile):
             TableModel.load(str(other))
 
@@ -320,17 +319,11 @@ def plain(**changes):
     ],
 )
 def test_hostile_models_are_one_line(models, tmp_path, arrays, facts, inner_arrays, inner_facts, says, refused):
-    from mklref._files import read_arrays, write_arrays
-
-    def changed(path, more_arrays, more_facts):
-        parts = [old | new for old, new in zip(read_arrays(path), (more_arrays, more_facts), strict=True)]
-        kept = ({name: value for name, value in part.items() if value is not None} for part in parts)
-        write_arrays(tmp_path / "changed.npz", *kept)
-        return (tmp_path / "changed.npz").read_bytes()
-
-    (tmp_path / "inner.npz").write_bytes(read_arrays(models / "ill.npz")[0]["estimator"].tobytes())
-    inner = np.frombuffer(changed(tmp_path / "inner.npz", inner_arrays, inner_facts), dtype=np.uint8)
-    changed(models / "ill.npz", {"estimator": inner, **arrays}, facts)
+    inner = tmp_path / "inner.npz"
+    inner.write_bytes(read_arrays(models / "ill.npz")[0]["estimator"].tobytes())
+    rewrite(inner, inner_arrays, inner_facts)
+    estimator = np.frombuffer(inner.read_bytes(), dtype=np.uint8)
+    rewrite(models / "ill.npz", {"estimator": estimator, **arrays}, facts, to=tmp_path / "changed.npz")
     assert says in refused(["predict", str(tmp_path / "changed.npz"), str(models / "ill.csv")])
 
 

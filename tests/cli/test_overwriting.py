@@ -266,15 +266,18 @@ def test_a_terminal_that_knows_ascii_alone_gets_numbers_for_other_characters(tmp
     (tmp_path / "t.csv").write_text("\n".join(["größe,b,art", *rows]) + "\n", encoding="utf-8")
     fit = ["fit", "t.csv", "--kernels", "per_variable(linear)", "--C", "1", "--p", "2", "--folds", "2"]
     commands = [["list"], [*fit, "--save", "m.npz"], ["predict", "m.npz", "t.csv", "--out", "o.csv"]]
-    commands.append(["predict", "m.npz", "t.csv"])
+    commands += [["crosscheck", *SMALL, "--formulations", "dual", "--solvers", "CLARABEL", "--p", "2"]]
+    commands += [["predict", "m.npz", "t.csv"]]
     code = f"from mklref.cli import main; print([main(arguments) for arguments in {commands!r}])"
     root = str(Path(mklref.__file__).parent.parent)
     environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": root}
     ran = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True, cwd=tmp_path
     )
-    assert ran.stdout.endswith("[0, 0, 0, 2]\n")
+    assert ran.stdout.endswith("[0, 0, 0, 0, 2]\n")
+    assert ran.stdout.isascii()
     assert r"gr\xf6\xdfe" in ran.stdout
+    assert "####" in ran.stdout  # the bars of weights
     assert "prediction" not in ran.stdout
     assert "standard output is ascii, which has no '\\xe7': give --out FILE.csv" in ran.stderr
     assert "façade" in (tmp_path / "o.csv").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What a fit is: the problem it states, its certificate, kernels of new samples, several classes, saved models."""
+"""What a fit is: the problem it states, its certificate, kernels of new samples, several classes, what is refused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from mklref import (
     certify,
     reference,
 )
-from mklref.estimators import factors
 from mklref.exceptions import (
     ConstantKernelWarning,
     InvalidInput,
@@ -222,18 +221,6 @@ def test_equal_samples_with_other_targets_are_other_samples(three_classes):
     )
 
 
-def test_contributions_are_those_of_their_kernels(three_classes):
-    """Also where kernels before them have no weight."""
-    X, y, X_new = three_classes
-    model = MKLClassifier("rbf(1e4), linear, rbf(1)", normalize=None).fit(X, y == "top")
-    assert model.weights_[0] == 0.0 < model.weights_[1]
-    parts = model.contributions(X_new)
-    assert not parts[:, 0].any()
-    linear = model.weights_[1] * (X_new @ X[model.support_].T) @ model.dual_coef_[0]
-    np.testing.assert_allclose(parts[:, 1], linear, rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(parts.sum(axis=1) + model.intercept_, model.decision_function(X_new), atol=1e-12)
-
-
 def test_iteration_limit_is_said():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 5))
@@ -305,6 +292,8 @@ def test_bad_data(three_classes):
         MKLClassifier().fit(X, y, sample_weight=y == "low")
     with pytest.raises(InvalidParameter, match=r"sample_weight\[3\] = -1 is negative; give 0 to leave a sample out"):
         MKLRegressor().fit(X, X[:, 0], sample_weight=np.where(np.arange(36) == 3, -1.0, 1.0))
+    with pytest.raises(InvalidType, match=r"sample_weight is 'balanced'; .*class_weight"):
+        MKLClassifier("linear").fit(X, y, sample_weight="balanced")
     with pytest.raises(InvalidParameter, match="1 of 36 sample weights are positive; at least two"):
         MKLOneClass().fit(X, sample_weight=np.arange(36) == 3)
     with pytest.raises(InvalidParameter, match=r"nu = 0.0 must lie in \(0, 1\]"):
@@ -371,12 +360,6 @@ def test_what_scikit_learn_refuses_is_an_error_of_this_package(name, value):
         MKLRegressor("linear").fit(**{"X": np.arange(8.0).reshape(4, 2), "y": np.arange(4.0), name: value})
 
 
-def test_the_name_of_a_weighting_is_no_weight_of_samples(three_classes):
-    X, y, _ = three_classes
-    with pytest.raises(InvalidType, match=r"sample_weight is 'balanced'; .*class_weight"):
-        MKLClassifier("linear").fit(X, y, sample_weight="balanced")
-
-
 def test_precomputed_kernels_in_single_precision_and_in_a_stack(three_classes):
     """A kernel of low rank has eigenvalues of -1e-7 after rounding to float32, which is no fault of it."""
     X, y, X_new = three_classes
@@ -415,23 +398,6 @@ def test_variables_of_very_different_scales_are_named(three_classes):
         MKLClassifier("linear").fit(wide, y)
     for kernels in ("per_variable(rbf(1))", "on(few, [dose, age, rare], linear)", [lambda A, B: A @ B.T]):
         MKLClassifier(kernels).fit(wide, y)
-
-
-@pytest.mark.parametrize("options", [{}, {"multiclass": "independent", "center": True}, {"normalize": "spherical"}])
-def test_scores_in_blocks_are_those_of_the_definition(three_classes, monkeypatch, options):
-    """f_p(x) = sum_m theta_pm sum_i beta_pi k_m(x_i, x) + b_p by all training samples and kernels at once."""
-    X, y, X_new = three_classes
-    model = MKLClassifier("linear, per_variable(rbf(1))", strategy="one_vs_rest", **options).fit(X, y)
-    method, center = options.get("normalize", "multiplicative"), options.get("center", False)
-    rows = parse("linear, per_variable(rbf(1))").fit(X, normalize=method, center=center).new(X_new)
-    beta = np.zeros((3, 36))
-    beta[:, model.support_] = model.dual_coef_
-    weights = np.broadcast_to(model.weights_, (3, 4))
-    expected = np.einsum("pm,mki,pi->kp", weights, rows, beta) + model.intercept_
-    monkeypatch.setattr(factors, "_FEWEST", 1)
-    for entries in (1, 40, 2**20):
-        monkeypatch.setattr(factors, "BLOCK", entries)
-        np.testing.assert_allclose(model.decision_function(X_new), expected, atol=1e-12)
 
 
 def test_models_hold_support_vectors_and_kernels_of_positive_weight(three_classes):

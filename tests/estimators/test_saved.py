@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from makers import stacked_kernels
+from makers import rewrite, stacked_kernels
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
@@ -112,24 +112,23 @@ def saved_model(tmp_path_factory):
 
 @pytest.mark.parametrize("change", [*CHANGES, *(("parameters", name) for name in PARAMETERS)], ids=str)
 def test_facts_that_are_refused(saved_model, tmp_path, change):
-    _, arrays, facts = saved_model
+    path, _, facts = saved_model
     parameters = {} if isinstance(change, str) else {"parameters": facts["parameters"] | PARAMETERS[change[1]]}
-    write_arrays(tmp_path / "m.npz", arrays, facts | (parameters or CHANGES[change]))
+    rewrite(path, facts=parameters or CHANGES[change], to=tmp_path / "m.npz")
     with pytest.raises(UnsafeFile, match="is not a saved MKLClassifier"):
         MKLClassifier.load(tmp_path / "m.npz")
 
 
 def test_integers_of_400_digits_are_refused(saved_model, tmp_path):
-    _, arrays, facts = saved_model
-    write_arrays(tmp_path / "m.npz", arrays, {**facts, "n_features_in": 10**400})
+    rewrite(saved_model[0], facts={"n_features_in": 10**400}, to=tmp_path / "m.npz")
     with pytest.raises(UnsafeFile, match=r"is no JSON: the number 1000.* is beyond float64"):
         MKLClassifier.load(tmp_path / "m.npz")
 
 
 def test_scores_beyond_float64_are_no_predictions(saved_model, tmp_path):
     """The sign of an infinite score is that of whichever sum overflowed first."""
-    _, arrays, facts = saved_model
-    write_arrays(tmp_path / "m.npz", {**arrays, "dual_coef": np.sign(arrays["dual_coef"]) * 1.7e308}, facts)
+    path, arrays, _ = saved_model
+    rewrite(path, {"dual_coef": np.sign(arrays["dual_coef"]) * 1.7e308}, to=tmp_path / "m.npz")
     model = MKLClassifier.load(tmp_path / "m.npz")
     for scores in (model.decision_function, model.predict, model.contributions):
         with pytest.raises(InvalidInput, match=r"the score of sample 0 is beyond float64.*fit the model again"):
@@ -224,6 +223,7 @@ def scores_of(model, X):
     return model.predict(X) if isinstance(model, MKLRegressor) else model.decision_function(X)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [*MODELS, *SEARCHES])
 def test_parameters_that_are_set_after_the_fit_change_neither_scores_nor_files(three_classes, name, tmp_path):
     """To the last bit; the samples are stored by columns, as those of a data frame are."""
@@ -317,14 +317,13 @@ def test_files_of_the_first_format_are_read(name, kind, tmp_path):
     np.testing.assert_allclose(scores_of(model, X_new), scores, rtol=1e-10, atol=1e-12)
     model.save(tmp_path / "again.npz")
     np.testing.assert_allclose(scores_of(kind.load(tmp_path / "again.npz"), X_new), scores, rtol=1e-10, atol=1e-12)
-    arrays, facts = read_arrays(path)
+    arrays, _ = read_arrays(path)
     for change in (
         {"columns": arrays["columns"] + 99},
         {"columns": arrays["columns"].astype(float)},
         {"weights": None},
     ):
-        left = {key: array for key, array in {**arrays, **change}.items() if array is not None}
-        write_arrays(tmp_path / "damaged.npz", left, facts)
+        rewrite(path, change, to=tmp_path / "damaged.npz")
         with pytest.raises(UnsafeFile, match="is not a saved"):
             kind.load(tmp_path / "damaged.npz")
 

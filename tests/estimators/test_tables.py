@@ -1,4 +1,4 @@
-"""Data frames as they are, blocks of variables, sparse samples, what predictions are made of, and honest errors."""
+"""Data frames as they are, blocks of variables, annotated data, sparse samples, targets, and honest errors."""
 
 from __future__ import annotations
 
@@ -8,17 +8,11 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-import sklearn
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.metrics import balanced_accuracy_score, r2_score
-from sklearn.model_selection import GroupKFold, KFold, cross_val_score, cross_validate
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
 
-from mklref import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor, model_selection, plotting
-from mklref.datasets import load
+from mklref import MKLClassifier, MKLOneClass, MKLRegressor
 from mklref.estimators import TableEncoder, from_annotated, joined, table_pipeline
 from mklref.estimators.cells import cells_of, read
 from mklref.estimators.notations import dates, flags, numbers
@@ -32,7 +26,7 @@ from mklref.exceptions import (
     UnsafeFile,
 )
 from mklref.kernels import check_psd, matching, parse
-from mklref.model_selection import Evaluation, evaluate, stability
+from mklref.model_selection import evaluate
 
 
 @pytest.mark.parametrize(
@@ -376,88 +370,6 @@ def test_losses_by_name_with_their_parameter(three_classes):
             MKLRegressor("linear", loss=wrong).fit(X, X[:, 0])
 
 
-@pytest.mark.parametrize("options", [{}, {"center": True}, {"multiclass": "independent"}, {"strategy": "one_vs_one"}])
-def test_contributions_add_up_to_the_score(three_classes, options):
-    X, y, X_new = three_classes
-    model = MKLClassifier("per_variable(linear, rbf(1))", norm=2.0, **options).fit(X, y)
-    parts = model.contributions(X_new)
-    assert parts.shape == (9, 6, 3)
-    np.testing.assert_allclose(parts.sum(axis=1) + model.intercept_, model._scores(X_new), atol=1e-12)
-    groups = model.contributions(X_new, by="group")
-    np.testing.assert_allclose(groups[:, 0], parts[:, 0] + parts[:, 1], atol=1e-12)
-    shares = model.contribution_shares(X_new, by="group")
-    assert list(shares) == ["x0", "x1", "x2"]
-    assert sum(shares.values()) == pytest.approx(1.0)
-    t = model._scores(X_new)
-    assert shares["x0"] == pytest.approx(
-        sum(np.cov(groups[:, 0, p], t[:, p])[0, 1] for p in range(3)) / sum(np.var(t[:, p], ddof=1) for p in range(3))
-    )
-    same = clone(model).set_params(kernels=[lambda A, B: A @ B.T, lambda A, B: (A @ B.T) ** 2]).fit(X, y)
-    shares = same.contribution_shares(X_new)  # of kernels that share a name none is lost
-    assert list(shares) == ["<lambda>", "<lambda> (2)"]
-    assert sum(shares.values()) == pytest.approx(1.0)
-    number = MKLRegressor("linear, rbf(1)").fit(X, X[:, 0])
-    np.testing.assert_allclose(number.contributions(X_new).sum(axis=1) + number.intercept_, number.predict(X_new))
-    with pytest.raises(InvalidParameter, match="by = 'variable' is unknown; known names: kernel, group"):
-        model.contributions(X_new, by="variable")
-
-
-class _Echo(ClassifierMixin, BaseEstimator):
-    """Predicts its first variable, which is the score as well."""
-
-    def fit(self, X, y):
-        self.classes_ = np.unique(y)
-        return self
-
-    def decision_function(self, X):
-        return np.asarray(X)[:, 0]
-
-    def predict(self, X):
-        return (self.decision_function(X) > 0).astype(int)
-
-
-def test_measures_and_their_intervals(rng):
-    y = np.repeat([0, 1], [150, 50])
-    X = (y + rng.normal(size=200) - 0.5)[:, None]
-    found = evaluate(_Echo(), X, y, test=4)
-    assert sorted(found.rows) == list(range(200))
-    order = np.argsort(found.rows)
-    np.testing.assert_array_equal(found.predicted[order], (X[:, 0] > 0).astype(int))
-    assert found.accuracy.value == pytest.approx(np.mean((X[:, 0] > 0) == y))
-    assert found.baseline_accuracy == 0.75
-    assert found.balanced_accuracy.value == pytest.approx(balanced_accuracy_score(y, X[:, 0] > 0))
-    assert found.confusion.sum() == 200
-    positive, negative = X[y == 1, 0], X[y == 0, 0]
-    assert found.auc.value == pytest.approx(np.mean(positive[:, None] > negative))
-    for measure in (found.accuracy, found.balanced_accuracy, found.auc):
-        assert 0.0 <= measure.low < measure.value < measure.high <= 1.0
-    assert found.beats_baseline
-    assert "always the most frequent class: 0.750" in str(found)
-    p, low, high = Evaluation(np.ones(10), np.ones(10), np.ones(10), None, np.arange(2)).accuracy
-    assert (p, high) == (1.0, 1.0)
-    assert low == pytest.approx(0.7225, abs=1e-4)  # Wilson's, 1/(1 + z^2/n)
-    constant = Evaluation(y, np.zeros(200, dtype=int), np.zeros(200, dtype=int), None, np.arange(2))
-    assert not constant.beats_baseline
-    t = X[:, 0]
-    number = Evaluation(t, t + 0.1 * rng.normal(size=200), np.full(200, np.median(t)), None)
-    assert number.r2.value == pytest.approx(r2_score(t, number.predicted))
-    assert number.r2.low < number.r2.value < number.r2.high < 1.0
-    assert number.beats_baseline
-    for scale in (2.0**600, 2.0**-600):  # whose squares leave float64
-        scaled = Evaluation(scale * t, scale * number.predicted, scale * number.baseline, None)
-        assert scaled.r2 == pytest.approx(number.r2, rel=1e-12)
-        assert scaled.absolute_error == pytest.approx([scale * x for x in number.absolute_error], rel=1e-12, abs=0.0)
-    assert "always the median" in str(number)
-    assert np.isnan(Evaluation(np.ones(5), t[:5], np.zeros(5), None).r2).all()  # nothing varies
-    for test, says in {1.5: "1.5 must be", 1e-9: "1e-09 cannot cut", "a": "a cannot cut .* fewer folds"}.items():
-        with pytest.raises(InvalidParameter, match=f"test = {says}"):
-            evaluate(_Echo(), X, y, test=test)
-    wrong = {r"inconsistent numbers of samples: \[200, 199\]": y[1:], "should be a 1d array": np.c_[y, y]}
-    for says, targets in wrong.items():
-        with pytest.raises(InvalidInput, match=says):
-            evaluate(_Echo(), X, targets)
-
-
 def test_cells_of_another_notation_do_not_pass_for_missing_ones_in_silence():
     encoder = TableEncoder().fit(pd.DataFrame({"dose": ["1.5", "2.25", "4", ""]}))
     for cells, says in ((["1,5", "", "2,25"], "2 of 2"), (["1,5", "", "2"], "1 of 2")):
@@ -500,136 +412,7 @@ def test_columns_may_be_counted():
     assert list(encoder.transform(frame).columns) == ["0", "1=u", "1=v"]
 
 
-def test_a_part_that_lacks_a_class_has_no_scores_beside_those_of_others(three_classes):
-    X, y, _ = three_classes
-    order = np.argsort(y, kind="stable")
-    found = evaluate(MKLClassifier("linear", tol=1e-2), X[order], y[order], test=KFold(3))
-    assert found.scores is None
-    assert found.confusion.sum() == 36
-
-
-def test_targets_that_are_no_numbers_are_refused(three_classes):
-    X, y, _ = three_classes
-    for targets in (y, y.astype(object), np.full(36, "2001-01-01", dtype="datetime64[D]")):
-        with pytest.raises(InvalidTarget, match=r"y holds no numbers \((could not|datetime).*\); encode"):
-            MKLRegressor("linear").fit(X, targets)
-    numbers = np.arange(36.0) % 7
-    found = evaluate(MKLRegressor("linear"), X, numbers.astype(str))  # texts of numbers are taken, and compared as such
-    assert found.r2 == evaluate(MKLRegressor("linear"), X, numbers).r2
-    with pytest.raises(InvalidTarget, match="which an array of <U21 does not keep apart"):
-        evaluate(MKLClassifier("linear"), X, [1, "1"] * 18)
-
-
-@pytest.mark.parametrize("dtype", ["Int64", "boolean"])
-def test_classes_of_the_types_of_pandas_stay_what_they_are(three_classes, dtype):
-    X = three_classes[0]
-    y = pd.Series(np.arange(36) % 2, dtype=dtype)
-    if dtype == "Int64":
-        y += 2**53  # beyond which floats leave out odd numbers
-    for given in (y, y.array):
-        model = MKLClassifier("linear").fit(X, given)
-        assert model.classes_.dtype == y.dtype.numpy_dtype
-        assert model.classes_.tolist() == [y[0], y[1]]
-
-
-def test_weights_and_groups_in_another_order_than_their_samples_are_refused(three_classes):
-    X, y, _ = three_classes
-    ids = [f"s{i}" for i in range(36)]
-    frame, turned = pd.DataFrame(X, index=ids).rename(columns=str), pd.Series(np.arange(36) % 4, index=ids[::-1])
-    model, search = MKLClassifier("linear"), MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], cv=GroupKFold(3))
-    for name, use in (
-        ("sample_weight", lambda: model.fit(frame, y, turned)),
-        ("sample_weight", lambda: model.fit(X, pd.Series(y, index=ids), turned)),
-        ("sample_weight", lambda: MKLOneClass("linear").fit(frame, None, turned)),
-        ("groups", lambda: search.fit(frame, y, groups=turned)),
-        ("groups", lambda: evaluate(model, frame, y, test=GroupKFold(3), groups=turned)),
-        ("sample_weight", lambda: stability(model, frame, y, fits=2, params={"sample_weight": turned})),
-    ):
-        with pytest.raises(InvalidInput, match=f"(X|y) and {name} have their samples in different orders"):
-            use()
-    np.testing.assert_array_equal(
-        model.fit(frame, y, turned[::-1]).dual_coef_, model.fit(X, y, turned[::-1]).dual_coef_
-    )
-
-
 @pytest.mark.parametrize(("model", "X"), [(MKLOneClass("linear"), np.ones((9, 2))), (MKLOneClass("spectrum:1"), ["a"])])
 def test_copies_of_one_sample_are_no_samples(model, X):
     with pytest.raises(InvalidInput, match="X holds one sample, or copies of it; give at least two that differ"):
         model.fit(X)
-
-
-@pytest.mark.parametrize(
-    ("model", "params", "words"),
-    [
-        (3, None, "model is int; give an estimator that predicts"),
-        (MKLClassifier, None, "model is the class MKLClassifier; give an estimator that predicts"),
-        (StandardScaler(), None, "model is StandardScaler; give an estimator that predicts"),
-        (MKLOneClass("linear"), None, "model is MKLOneClass, which tells inliers from outliers"),
-        (MKLClassifier("linear"), [1], "params is list; give a mapping"),
-    ],
-    ids=["number", "class", "transformer", "outliers", "params"],
-)
-def test_what_predicts_no_target_is_not_evaluated(three_classes, model, params, words):
-    """Predictions 1 and -1 of inliers and outliers were compared with targets as numbers, by R^2."""
-    X, y, _ = three_classes
-    with pytest.raises(InvalidType, match=words):
-        evaluate(model, X, y == "top", params=params)
-    if params:
-        with pytest.raises(InvalidType, match=words):
-            stability(model, X, y, params=params)
-    with pytest.raises(InvalidType, match="X is None"):
-        stability(MKLClassifier("linear"), None, y)
-
-
-def test_a_search_is_evaluated_by_nested_cross_validation(three_classes):
-    X, y, _ = three_classes
-    search = MKLClassifierCV("linear, rbf(1)", Cs=[1.0], norms=[1.0], cv=2, tol=1e-2)
-    found = evaluate(make_pipeline(StandardScaler(), search), X, y, test=GroupKFold(3), groups=np.arange(36) % 6)
-    assert found.scores.shape == (36, 3)
-    assert found.auc is None
-    assert found.accuracy.value > 0.5
-
-
-def test_a_data_set_keeps_the_names_of_its_columns_where_its_rows_are_chosen():
-    data = load("iris").standardized().subset(40, seed=0)
-    model = MKLClassifier("on(petal, [petal*], linear)", tol=1e-2)
-    assert evaluate(model, data, data.y == "setosa").accuracy.value > 0.8
-    assert stability(model, data, data.y == "setosa", fits=2).names == model.fit(data, data.y == "setosa").kernel_names_
-
-
-def test_stability_counts_how_often_a_kernel_is_chosen(three_classes):
-    pytest.importorskip("matplotlib")
-    X, y, _ = three_classes
-    model = make_pipeline(StandardScaler(), MKLClassifier("per_variable(linear, rbf(1))", tol=1e-2))
-    found = stability(model, X, y == "top", fits=8, n_jobs=2)
-    again = stability(model, X, y == "top", fits=8)
-    np.testing.assert_array_equal(found.weights, again.weights)
-    assert found.weights.shape == (8, 6)
-    groups = found.by_group()
-    assert groups.names == ("x0", "x1", "x2")
-    assert groups.chosen[1] == 1.0 == max(groups.chosen)
-    assert str(groups).splitlines()[1].split()[:2] == ["x1", "1.00"]
-    assert found.plot(most=4).get_xlabel() == "share of 8 fits, and weight (the 4 chosen most often of 6)"
-    fitted = model.fit(X, y == "top")
-    ax = plotting.contributions(fitted[-1], fitted[0].transform(X), by="group", labels=y)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["low", "mid", "top"]
-    for wrong in ({"fits": 1}, {"share": 1.0}):
-        with pytest.raises(InvalidParameter):
-            stability(model, X, y, **wrong)
-    with pytest.raises(InvalidParameter, match=r"share = 0\.999 cannot cut 36 samples: .*another share"):
-        stability(model, X, y, share=0.999)
-    with pytest.raises(InvalidType, match="model is LinearSVC, which learns no kernel weights; give MKLClassifier"):
-        stability(LinearSVC(), X, y)
-    assert model_selection.stability is stability
-
-
-def test_metadata_are_routed(three_classes):
-    """scikit-learn hands weights and groups on to a search that asks for them."""
-    X, y, _ = three_classes
-    groups = np.arange(36) % 6
-    with sklearn.config_context(enable_metadata_routing=True):
-        search = MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], cv=GroupKFold(2), tol=1e-2)
-        search.set_fit_request(groups=True, sample_weight=True).set_score_request(sample_weight=False)
-        params = {"groups": groups, "sample_weight": np.ones(36)}
-        scores = cross_validate(search, X, y, cv=3, params=params, error_score="raise")["test_score"]
-    assert np.isfinite(scores).all()

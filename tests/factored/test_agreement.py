@@ -225,6 +225,7 @@ def test_limits_end_in_the_best_certified_point():
         assert mklref.solve(costly, max_iter=steps).certificate.gap <= costly.costs.sum()  # that of f = 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "regularizer",
     [

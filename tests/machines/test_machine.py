@@ -45,6 +45,7 @@ def test_machines_fit_the_losses(loss, intercept):
     assert type(machine_of(loss, intercept)) is (NewtonMachine if smooth else SMOMachine)
 
 
+@pytest.mark.sampled(2)
 @every_machine
 def test_the_value_is_the_optimum_at_these_weights(loss, intercept):
     """J(theta) = min sum c V + R with R = 1/2 sum rho^2/theta, by cvxpy; and beta is feasible."""

@@ -88,6 +88,7 @@ def equations(path):
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("regularizer", PENALTIES, ids=str)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive"])
 @pytest.mark.parametrize("intercept", [True, False])

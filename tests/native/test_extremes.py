@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 
 import numpy as np
 import pytest
 from makers import make_problem
-from native.solving import ACROSS, TOL, checked, every_loss, overlap
+from native.solving import ACROSS, TOL, checked, every_loss, honest, overlap
 
 import mklref
 from mklref.exceptions import InvalidParameter, SolverFailure
@@ -42,7 +43,7 @@ def test_tiny_and_huge_C(C, regularizer):
     minority = min(np.sum(problem.y > 0), np.sum(problem.y < 0))
     assert solution.certificate.lower <= 2.0 * C * minority * (1 + 1e-9)
     if C <= 1e-6:
-        assert solution.objective == pytest.approx(2.0 * C * minority, rel=1e-4)
+        assert solution.objective == pytest.approx(2.0 * C * minority, rel=1e-4, abs=0.0)
 
 
 @pytest.mark.sampled(2)
@@ -121,6 +122,7 @@ def test_penalties_barely_smoother_than_their_kinks(loss, regularizer):
         checked(make_problem(loss=loss, seed=1, C=C, regularizer=regularizer))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-8, 1e-5])
 @pytest.mark.parametrize(("loss", "seed"), [("squared_hinge", 0), ("logistic", 0), ("squared", 2)])
 def test_a_root_that_is_barely_smooth_is_solved_by_way_of_the_root(loss, seed, epsilon):
@@ -156,22 +158,19 @@ def test_logistic_losses_that_fall_to_nothing(scale, C, regularizer):
 def test_weights_at_which_a_logistic_loss_is_flat_are_left_again():
     """The first norms give the second machine scores of 190, where no derivative is left and no Newton step leads."""
     kernels = np.array([[[0.0095, 0.0057], [0.0057, 0.0095]], [[9e5, 7.5e5], [7.5e5, 9e5]]])
-    regularizer = Tikhonov(2, 0.05)
-    problem = mklref.Problem(kernels, [1.0, -1.0], C=2e4, loss="logistic", regularizer=regularizer)
-    solution = mklref.solve(problem, tol=1e-8)
-    assert solution.status is Status.OPTIMAL
-    assert len(solution.history) < 20
+    problem = mklref.Problem(kernels, [1.0, -1.0], C=2e4, loss="logistic", regularizer=Tikhonov(2, 0.05))
+    assert len(checked(problem, tol=1e-8).history) < 20
 
 
 @pytest.mark.parametrize(("scale", "C"), [(1e100, 1.0), (1.0, 1e100), (1e12, 1e12), (1e-60, 1e60)])
 def test_what_no_weights_can_separate_at_such_scales_ends_with_a_point_no_worse_than_nothing(scale, C):
     """X'beta of order 1e-100 from beta of order 1: no double has it, so that rounding is responsible."""
-    x = np.random.default_rng(3).normal(size=(30, 1))
-    y = np.where(np.arange(30) % 3, 1.0, -1.0)
+    x = np.random.default_rng(3).normal(size=(15, 1))
+    y = np.where(np.arange(15) % 3, 1.0, -1.0)
     for regularizer in (Lp(np.inf), Lp(4 / 3), Tikhonov(1, 1.0)):
         solution = mklref.solve(mklref.Problem([scale * (x @ x.T)], y, C=C, loss="logistic", regularizer=regularizer))
         assert len(solution.history) < 100
-        assert solution.certificate.upper <= C * 30 * np.log(2.0) * (1 + 1e-12)
+        assert solution.certificate.upper <= C * 15 * np.log(2.0) * (1 + 1e-12)
         assert solution.status in (Status.OPTIMAL, Status.STALLED)
 
 
@@ -286,12 +285,7 @@ def test_scales_of_the_penalty_are_those_of_the_kernels(weighted):
 )
 def test_scales_that_no_unit_can_bridge_end_without_a_warning(regularizer):
     """Their squares are 400 decades apart, beyond double precision; what comes of it is certified as what it is."""
-    problem = make_problem(regularizer=regularizer)
-    solution = mklref.solve(problem)
-    again = mklref.certify(problem, solution.dual_coef, weights=solution.weights, intercept=solution.intercept)
-    assert again == solution.certificate
-    assert np.isfinite(solution.weights).all()
-    assert (solution.status is Status.OPTIMAL) == again.is_optimal(1e-6)
+    assert np.isfinite(honest(make_problem(regularizer=regularizer)).weights).all()
 
 
 @pytest.mark.parametrize(
@@ -310,33 +304,24 @@ def test_nothing_warns_on_the_way_through_absurd_scales(decades, seed, family, l
     problem = make_problem(
         seed=seed, C=10.0 ** rng.uniform(-decades / 3, decades / 3), loss=loss, regularizer=regularizer
     )
-    solution = mklref.solve(problem, max_iter=30)
-    again = mklref.certify(problem, solution)
-    assert again.is_optimal(1e-6) or solution.status is not Status.OPTIMAL
+    honest(problem, max_iter=30)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", [1e-200, 1e-100, 1e100, 1e200])
 @pytest.mark.parametrize("regularizer", [Lp(2), Groups(((0, 1), (2, 3)), 0.5, 0.5), Mahalanobis(np.eye(4))], ids=str)
 @pytest.mark.parametrize("loss", ["squared", "huber", "epsilon_insensitive"])
 def test_targets_whose_squares_leave_double_precision_end_without_a_warning(loss, regularizer, size):
     problem = make_problem(loss=loss, regularizer=regularizer, n=12)
-    problem = problem.replace(y=size * problem.y)
-    solution = mklref.solve(problem)
-    again = mklref.certify(problem, solution.dual_coef, weights=solution.weights, intercept=solution.intercept)
-    assert (solution.status is Status.OPTIMAL) == again.is_optimal(1e-6)
+    honest(problem.replace(y=size * problem.y))
 
 
 @pytest.mark.parametrize("solve", [mklref.solve, mklref.reference.solve])
 def test_products_that_leave_double_precision_are_refused_or_certified(solve):
     """C tr(K) overflows: no warning, no division by zero."""
     problem = make_problem(n=12)
-    problem = problem.replace(kernels=1e305 * problem.kernels.dense(), C=1e200)
-    try:
-        solution = solve(problem)
-    except (InvalidParameter, SolverFailure):
-        return
-    again = mklref.certify(problem, solution.dual_coef, weights=solution.weights, intercept=solution.intercept)
-    assert (solution.status is Status.OPTIMAL) == again.is_optimal(1e-6)
+    with suppress(InvalidParameter, SolverFailure):
+        honest(problem.replace(kernels=1e305 * problem.kernels.dense(), C=1e200), solver=solve)
 
 
 def test_costs_whose_sum_overflows_reach_any_intercept_cost():
@@ -375,21 +360,16 @@ def test_kernels_near_the_ends_of_the_range(scale, p):
 
 
 def test_single_precision_is_read_as_it_is():
-    """The float64 copy of a float32 stack gives the same solution, bit for bit."""
-    problem = make_problem(seed=24, regularizer=Lp(4 / 3))
-    dense = (problem.kernels.dense() + 0.01 * np.eye(25)).astype(np.float32)
-    problem = problem.replace(kernels=dense)
-    assert problem.kernels.dtype == np.float32
-    single = checked(problem)
-    double = checked(problem.replace(kernels=dense.astype(np.float64)))
-    np.testing.assert_array_equal(single.dual_coef, double.dual_coef)
-    np.testing.assert_array_equal(single.weights, double.weights)
+    """The float64 copy of a float32 stack gives the same solution, bit for bit.
 
-
-def test_single_precision_kernels_that_are_indefinite_by_rounding():
-    """Rank-deficient kernels rounded to float32: the dual point stays feasible although single steps are huge."""
+    Kernels that rounding has left indefinite have a feasible dual point too, although single steps are huge.
+    """
     problem = make_problem(seed=24, regularizer=Lp(4 / 3))
     checked(problem.replace(kernels=problem.kernels.dense().astype(np.float32)))
+    dense = (problem.kernels.dense() + 0.01 * np.eye(25)).astype(np.float32)
+    single, double = (checked(problem.replace(kernels=stack)) for stack in (dense, dense.astype(np.float64)))
+    np.testing.assert_array_equal(single.dual_coef, double.dual_coef)
+    np.testing.assert_array_equal(single.weights, double.weights)
 
 
 @pytest.mark.parametrize(
@@ -400,8 +380,7 @@ def test_numbers_at_the_end_of_double_precision_end_with_a_true_status(loss, sca
     problem = make_problem(loss=loss, n=6, seed=31)
     extreme = problem.replace(kernels=scale * problem.kernels.dense(), C=C, regularizer=regularizer)
     with np.errstate(all="ignore"):
-        solution = mklref.solve(extreme, max_time=1.0)
-    assert (solution.status is Status.OPTIMAL) == solution.certificate.is_optimal(TOL)
+        honest(extreme, max_iter=20)
 
 
 @pytest.mark.parametrize(("scale", "C"), [(1e-250, 1e240), (1e160, 1.0), (1.0, 1e-160), (1e80, 1e80)])

@@ -1,4 +1,4 @@
-"""One run after another: warm starts, paths, the same bits each time, the fallback, callbacks, time limits, Ctrl-C."""
+"""One run after another: their claims, warm starts, paths, equal bits, the fallback, callbacks, time limits, Ctrl-C."""
 
 from __future__ import annotations
 
@@ -14,8 +14,9 @@ from makers import PAIRS, SCALE, make_problem
 from native.solving import ACROSS, checked, every_loss, overlap
 
 import mklref
+from mklref.certificate import repair
 from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType
-from mklref.machines import machine, quadratic_forms, smo, twin
+from mklref.machines import machine, machine_for, quadratic_forms, smo, twin
 from mklref.machines.newton import NewtonMachine
 from mklref.native import AVAILABLE
 from mklref.native.loop import Loop
@@ -72,6 +73,7 @@ def test_a_run_that_ends_early_returns_what_it_knows_to_be_good():
         problem = mklref.Problem(mklref.kernels.simplemkl_recipe(X), y, C=100.0, regularizer=Lp(1))
         seen: list[float] = []
         mklref.solve(problem, callback=lambda record, seen=seen: seen.append(record.upper))
+        assert len(seen) > 3
         for most in range(3, len(seen)):
             assert mklref.solve(problem, max_iter=most).certificate.upper <= 1.01 * seen[most - 1]
 
@@ -214,6 +216,33 @@ def test_a_start_is_a_solution():
         mklref.solve(make_problem(), start="warm")
 
 
+def test_a_certificate_that_disagrees_takes_the_claim_back(monkeypatch):
+    """Planted: rounding that only the recomputed certificate sees."""
+
+    def wide(*arguments, **options):
+        found = mklref.certify(*arguments, **options)
+        return dataclasses.replace(found, lower=found.lower - 0.1 * abs(found.upper))
+
+    problem = make_problem()
+    assert mklref.solve(problem).status is Status.OPTIMAL
+    for judge in (machine, mklref._polish):
+        monkeypatch.setattr(judge, "certify", wide)
+    assert mklref.solve(problem).status is Status.STALLED
+
+
+@every_loss
+@pytest.mark.parametrize("factor", [0.5, 3.0])
+def test_dual_variables_of_another_C_are_feasible_where_the_machine_starts(loss, factor):
+    """In the box, and with the right sum: that of the one-class machine is 1 and does not survive scaling."""
+    problem = make_problem(loss=loss, regularizer=Lp(2), C=0.2)
+    beta = mklref.solve(problem).dual_coef
+    other = problem.replace(C=factor * problem.C)
+    start = machine_for(other, beta).beta
+    assert repair(other, start)[1] == []
+    if factor > 1.0:
+        np.testing.assert_allclose(start, beta, atol=1e-12)
+
+
 # --- paths -----------------------------------------------------------------------------------------------------------
 
 
@@ -320,6 +349,7 @@ print("usable", mklref.solve(problem.replace(C=1e-4)).status.name)
 
 @pytest.mark.skipif(not AVAILABLE, reason="the compiled loops are missing")
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("after", [0.1, 0.7])
 def test_ctrl_c_stops_the_compiled_loop(after):
     with subprocess.Popen([sys.executable, "-c", _SCRIPT], stdout=subprocess.PIPE, text=True) as process:

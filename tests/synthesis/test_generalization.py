@@ -33,6 +33,7 @@ from mklref.synthesis.problem import correlations
 from mklref.synthesis.proximity import prox_loss
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("p", "q", "r"), PQR)
 def test_proposition_1_is_an_equality(p, q, r, rng):
     """For every sign vector the supremum over the ball, a conic program, is the dual norm times the radius (K2)."""

@@ -8,10 +8,10 @@ import pickle
 
 import numpy as np
 import pytest
+from makers import rewrite
 from synthesis.cases import make_problem
 
 from mklref import Solution
-from mklref._files import read_arrays, write_arrays
 from mklref.exceptions import InvalidType, UnsafeFile
 from mklref.synthesis import SynthesisSolution, solve
 
@@ -99,9 +99,7 @@ def test_files_are_json_and_plain_arrays(saved):
     ],
 )
 def test_foreign_files_are_refused(saved, arrays, facts, says):
-    old, known = read_arrays(saved)
-    kept = {name: array for name, array in {**old, **arrays}.items() if array is not None}
-    write_arrays(saved, kept, {name: fact for name, fact in {**known, **facts}.items() if fact is not None})
+    rewrite(saved, arrays, facts)
     with pytest.raises(UnsafeFile, match=says):
         SynthesisSolution.load(saved)
 
@@ -109,8 +107,7 @@ def test_foreign_files_are_refused(saved, arrays, facts, says):
 def test_solutions_of_another_type_are_named(saved, tmp_path):
     with pytest.raises(UnsafeFile, match=r"holds a SynthesisSolution: load it with mklref\.synthesis\.SynthesisSol"):
         Solution.load(saved)
-    arrays, facts = read_arrays(saved)
-    write_arrays(saved, arrays, {**facts, "format": "mklref-solution-1"})
+    rewrite(saved, facts={"format": "mklref-solution-1"})
     with pytest.raises(UnsafeFile, match=r"holds a Solution: load it with mklref\.Solution\.load"):
         SynthesisSolution.load(saved)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from synthesis.cases import NORMS, make_kernels, make_problem
-from wrong import COUNT, NUMBER, cases, check_argument
+from wrong import COUNT, FLAG, LIMITS, NUMBER, OPTION, cases, check_argument, only
 
 from mklref.exceptions import Interrupted, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
 from mklref.solution import Status
@@ -199,88 +199,35 @@ def test_which_restriction(rng):
 
 PROBLEM = make_problem((1, 1, 1), tau=2, n=6, loss="squared")
 SOLUTION = solve(PROBLEM)
-NOTHING: set[str] = set()
-OPTION = {"None"}
-NORM = dict.fromkeys("pqr", (1, NOTHING))
-LIMITS = {
-    "tol": (1e-1, NUMBER),
-    "max_iter": (2, COUNT),
-    "max_time": (1.0, NUMBER | OPTION | {"inf"}),
-    "callback": (None, OPTION | {"function"}),
-    "progress": (False, {"True"}),
-}
-GIVEN = {"problem": (PROBLEM, NOTHING)}
+GIVEN, NORM, SIZE = only(problem=PROBLEM), only(p=1, q=1, r=1), {"lam": (1.0, NUMBER), "C": (2.0, NUMBER)}
+DATA = only(kernels=PROBLEM.kernels, y=PROBLEM.y, loss="squared")
+GRID = {"count": (2, COUNT), **only(ratio=0.5)}
+DRAWS = {"radius": (1.0, NUMBER), "draws": (2, COUNT), "seed": (0, COUNT | {"0"})}
+SHAPE = {"n": (9, COUNT), "tau": (2, COUNT), "largest": (1.0, NUMBER)}
+MARGINS = {"margins": (np.ones(3), {"-1", "0", "[]", "[[]]", "matrix", "scalar array"} | NUMBER)}
 
-TABLE = (
+
+@cases(
     (
-        "SynthesisProblem",
         SynthesisProblem,
-        {
-            "kernels": (PROBLEM.kernels, NOTHING),
-            "y": (PROBLEM.y, NOTHING),
-            "lam": (1.0, NUMBER),
-            **NORM,
-            "C": (2.0, NUMBER),
-            "loss": ("squared", NOTHING),
-            "constant": (False, {"True"}),
-        },
+        {**DATA, **NORM, **SIZE, "constant": FLAG},
     ),
-    ("replace", PROBLEM.replace, {"lam": (1.0, NUMBER), "C": (2.0, NUMBER)}),
-    ("MixedNorm", MixedNorm, NORM),
-    ("solve", solve, {**GIVEN, **LIMITS, "start": (SOLUTION, OPTION)}),
-    (
-        "forward_backward",
-        forward_backward,
-        {**GIVEN, **LIMITS, "step": (1e-9, OPTION), "accelerated": (True, {"True"})},
-    ),
-    ("lambda_max", lambda_max, GIVEN),
-    ("certify", certify, {**GIVEN, "coef": (SOLUTION.coef, NOTHING), "dual_coef": (SOLUTION.dual_coef, OPTION)}),
-    (
-        "solve_path",
-        solve_path,
-        {
-            **GIVEN,
-            "lam": ([2.0, 1.0], OPTION),
-            "count": (2, COUNT),
-            "ratio": (0.5, NOTHING),
-            "tol": (1e-1, NUMBER),
-            "callback": (None, OPTION | {"function"}),
-        },
-    ),
-    ("solve_path on a grid", solve_path, {**GIVEN, "count": (2, COUNT), "ratio": (0.5, NOTHING)}),
-    ("decision_function", SOLUTION.decision_function, {"kernels_new": (PROBLEM.kernels, NOTHING)}),
-    (
-        "reference.solve",
-        reference.solve,
-        {**GIVEN, "form": ("dual", NOTHING), "solver": ("CLARABEL", OPTION), "tol": (1e-3, NUMBER)},
-    ),
-    (
-        "rademacher_complexity",
-        rademacher_complexity,
-        {
-            "kernels": (PROBLEM.kernels, NOTHING),
-            **NORM,
-            "radius": (1.0, NUMBER),
-            "draws": (2, COUNT),
-            "seed": (0, COUNT | {"0"}),
-        },
-    ),
-    (
-        "clipped_loss",
-        clipped_loss,
-        {"margins": (np.ones(3), {"-1", "0", "[]", "[[]]", "matrix", "scalar array"} | NUMBER)},
-    ),
-    ("massart", massart, {"length": (1.0, NUMBER), "vectors": (3, COUNT)}),
-    ("proposition_2", proposition_2, {"n": (9, COUNT), "tau": (2, COUNT), "largest": (1.0, NUMBER), **NORM}),
-    (
-        "theorem_2",
-        theorem_2,
-        {"margins": (np.ones(3), NOTHING), "complexity": (0.1, NUMBER | {"0"}), "delta": (0.1, NOTHING)},
-    ),
+    (PROBLEM.replace, SIZE),
+    (MixedNorm, NORM),
+    (solve, {**GIVEN, **LIMITS, "start": (SOLUTION, OPTION)}),
+    (forward_backward, {**GIVEN, **LIMITS, "step": (1e-9, OPTION), "accelerated": (True, {"True"})}),
+    (lambda_max, GIVEN),
+    (certify, {**only(problem=PROBLEM, coef=SOLUTION.coef), "dual_coef": (SOLUTION.dual_coef, OPTION)}),
+    (solve_path, {**GIVEN, **GRID, "lam": ([2.0, 1.0], OPTION), "tol": LIMITS["tol"], "callback": LIMITS["callback"]}),
+    (solve_path, {**GIVEN, **GRID}),
+    (SOLUTION.decision_function, only(kernels_new=PROBLEM.kernels)),
+    (reference.solve, {**only(problem=PROBLEM, form="dual"), "solver": ("CLARABEL", OPTION), "tol": (1e-3, NUMBER)}),
+    (rademacher_complexity, {**only(kernels=PROBLEM.kernels), **NORM, **DRAWS}),
+    (clipped_loss, MARGINS),
+    (massart, {"length": (1.0, NUMBER), "vectors": (3, COUNT)}),
+    (proposition_2, {**SHAPE, **NORM}),
+    (theorem_2, {**only(margins=np.ones(3), delta=0.1), "complexity": (0.1, NUMBER | {"0"})}),
 )
-
-
-@pytest.mark.parametrize(("function", "good", "argument", "fine"), cases(TABLE))
 def test_wrong_arguments(function, good, argument, fine):
     check_argument(function, good, argument, fine)
 

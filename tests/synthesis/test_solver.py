@@ -307,6 +307,7 @@ def smooth_problem(pqr, n, widths, lam):
     return SynthesisProblem([np.exp(-D / width) for width in widths], y, lam=lam, p=pqr[0], q=pqr[1], r=pqr[2])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("pqr", PQR)
 def test_a_tenth_of_the_passes_of_the_algorithm_of_the_paper(pqr):
     """At a gap of 1e-6, on smooth kernels, whose columns are nearly dependent; the slow one may not even arrive."""
@@ -319,6 +320,7 @@ def test_a_tenth_of_the_passes_of_the_algorithm_of_the_paper(pqr):
     assert slow.status is Status.ITERATION_LIMIT
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("degenerate", ["zero", "constant", "duplicated", "one sample", "one column", "rank one"])
 @pytest.mark.parametrize("pqr", PQR)
 def test_degenerate_kernels(pqr, degenerate, rng):

@@ -39,6 +39,7 @@ def same(one, other) -> bool:
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("ending", FORMATS)
 @pytest.mark.parametrize("regularizer", OTHERS)
 def test_every_regulariser_survives(tmp_path, ending, regularizer, rng):
@@ -56,6 +57,7 @@ def test_groups_are_counted_from_one():
     np.testing.assert_array_equal(record["regularizer_groups"], [1, 2, 1, 2])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("ending", FORMATS)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_every_loss_survives(tmp_path, ending, loss):

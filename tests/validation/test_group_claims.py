@@ -206,6 +206,7 @@ def _evidence(**changed):
     return tomioka_evidence.summary(results).claims
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("claims", "changed"),
     [

@@ -269,12 +269,14 @@ def test_counts_have_whole_ticks():
     assert all(tick == round(tick) for tick in axes[0, 0].get_yticks())
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("simplemkl")])
 def test_quick_form_runs_and_reports(name, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("MKLREF_DATA", raising=False)
     monkeypatch.chdir(ROOT)
-    whole = simplemkl_table1.EXPERIMENT  # one of its three splits will do
+    whole = simplemkl_table1.EXPERIMENT  # one of its three splits, and a third of the costs of a path, will do
     monkeypatch.setattr(simplemkl_table1, "EXPERIMENT", replace(whole, cells=lambda quick: whole.cells(quick)[:3]))
+    monkeypatch.setattr(simplemkl_path, "COSTS", simplemkl_path.COSTS[::3])
     assert main(["reproduce", name, "--quick", "--out", str(tmp_path)]) == 0
     (experiment,) = experiments([name])
     results = runner.finished(tmp_path, experiment, quick=True)

@@ -105,6 +105,7 @@ def test_the_box_ends_where_that_of_the_library_does(loss):
                 theirs.require_box([Fraction(x) for x in beta.tolist()])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("reach", [0.0, 0.25, 3.0])
 @pytest.mark.parametrize("loss", KINKED, ids=str)
 def test_slopes_are_the_largest_within_reach_of_a_score(loss, reach, rng):
