@@ -131,8 +131,8 @@ class _Dual:
         self.rows = np.vstack([W, Q]) if len(Q) > 1 else W
 
     def weights(self, g: Array) -> Array:
-        """Those that attain R*."""
-        return self.unit * self.regularizer.weights_from_dual(g)
+        """Those that attain R*, which does not change with qhat where all of it is cut off at 0."""
+        return self.unit * self.regularizer.weights_from_dual(g) if g.any() else np.zeros_like(g)
 
     def qhat(self, z: Array, share: Array) -> Array:
         """max(0, Q'lambda + 2 W'(W theta_c - z))."""

@@ -16,7 +16,7 @@ from mklref.native.large_q import LargeQ
 from mklref.native.loop import Loop
 from mklref.native.rescue import Ladder
 from mklref.native.solver import equal_weights
-from mklref.regularizers import BlockNorm, Groups, Lp, Power, Tikhonov, WeightedL1
+from mklref.regularizers import BlockNorm, ElasticNet, Groups, Lp, Power, Tikhonov, WeightedL1
 
 LOSSES = ("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive", "pinball", "one_class")
 GROUPS = [[0, 2], [1], [3]]
@@ -29,6 +29,9 @@ PENALTIES = (
     Groups(GROUPS, 1, 0),
     BlockNorm(3),
     BlockNorm(np.inf),
+    ElasticNet(0.3, "ivanov"),
+    ElasticNet(0.3, "tikhonov"),
+    Lp(2),
 )
 
 
@@ -53,7 +56,9 @@ def lines(n=80, M=30, C=10.0, seed=0, regularizer=None, loss="hinge"):
 
 
 def parts(regularizer, q):
-    """N_l and dN_l/dq: q itself, or N_l = d_l^-p ||q_l||_a with a = 1/(1-q), group by group."""
+    """N_l and dN_l/dq: q itself, ||q||_2, or N_l = d_l^-p ||q_l||_a with a = 1/(1-q), group by group."""
+    if isinstance(regularizer, Lp) and regularizer.p == 2:
+        return np.array([np.sqrt(q @ q)]), q[None] / np.sqrt(q @ q)
     if not isinstance(regularizer, Groups):
         return q, np.eye(len(q))
     a, N, slopes = 1.0 / (1.0 - regularizer.q), [], np.zeros((len(GROUPS), len(q)))
@@ -72,6 +77,8 @@ def equations(path):
     theta, normal = sigma @ slopes, psi.normal
     if path.r is not None:
         theta, normal, N = 1.0 / sigma, sigma ** (path.r - 1.0), (N + 4.0 * machine.weights_error()) / sigma**2
+    if isinstance(problem.regularizer, ElasticNet):  # d theta_m/d sigma_m = 0.7/(0.7 + 0.3 sigma_m)^2
+        theta, N = sigma / (0.7 + 0.3 * sigma), 0.7 / (0.7 + 0.3 * sigma) ** 2 * N
     Q = np.tensordot(theta, problem.kernels.dense(), 1)
     gradient = Q @ beta + machine.shift * beta - machine.linear + path.b
     sign = np.broadcast_to(path.sign, path.u.shape)
@@ -171,6 +178,13 @@ def test_many_kernels_of_rank_one_are_no_obstacle(loss, C, monkeypatch):
     alone = solve(problem, max_iter=len(solution.history) + 10)
     assert alone.certificate.gap > solution.certificate.gap
     assert alone.certificate.lower <= solution.objective
+
+
+@pytest.mark.parametrize("regularizer", [ElasticNet(0.1, "ivanov"), ElasticNet(0.1), Lp(2)], ids=str)
+def test_kernels_of_rank_one_are_no_obstacle_where_psi_is_curved(regularizer):
+    """Kinks of J, and of the slopes of R* at thresholds: the bundle ends at gaps of 0.03 to 3 of P*."""
+    for n, M, seed, C in ((40, 40, 0, 1.0), (100, 20, 1, 100.0), (40, 20, 2, 1.0)):
+        assert solve(lines(n, M, C, seed, regularizer, "hinge")).status is Status.OPTIMAL
 
 
 @pytest.mark.parametrize(("p", "q"), [(0.5, 0.5), (1, 0)])
