@@ -1,15 +1,15 @@
 """The central path in the dual point and the weights at once: for problems whose bundle of cuts does not close.
 
-Where psi is linear or quadratic (`in_shares`), R* smooth, or a maximum of smooth functions (`parts`), and the machine is
-a box-constrained quadratic (smo.py), the optimum is the saddle point of
+Where psi is linear or quadratic (`in_shares`), or R* smooth or a maximum of smooth functions (`parts`), and the machine
+is a box-constrained quadratic (smo.py), the optimum is the saddle point of
 
     L(sigma, beta) = linear'beta - absolute |beta|_1 - shift/2 |beta|^2 - 1/2 sigma'N(q) + psi(sigma)
 
 with q_m = beta'K_m beta, a minimum over sigma >= 0 [normal'sigma = 1] and a maximum over the box [1'beta = c_b]. In
 the first case sigma are the weights theta, and N = q; in the others they are the shares of the parts, on the simplex,
-and theta = sum_l sigma_l dN_l/dq. Of a smooth R* the one N is 2 R*. Those of the elastic net are shares of which theta_m
-is a concave function: N_m = theta_m' q_m, U_m = theta_m' V_m, and psi'' gains -theta_m'' q_m/2. As a smooth R* it has
-thresholds, which Newton steps cross in turn, as they know one side of each only.
+and theta = sum_l sigma_l dN_l/dq; a smooth R* is the one part N = 2 R*. Those of the elastic net are shares of which
+theta_m is a concave function: N_m = theta_m' q_m, U_m = theta_m' V_m, and psi'' gains -theta_m'' q_m/2. As a smooth R*
+it has thresholds, which Newton steps cross in turn, as they know one side of each only.
 
 With beta = base + E u, 0 <= u <= w, where E is the identity, or (I, -I) if there is a kink at 0, and with the
 multipliers s, t of the two bounds and z of sigma >= 0, the central path solves
