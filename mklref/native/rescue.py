@@ -54,7 +54,7 @@ class Ladder:
             loop.patience = tuning.IMPATIENCE
         elif kinked:
             loop.most_failures = order // tuning.EACH_OF_PARTS
-        elif smooth:
+        elif smooth or self.sharpened is not None:
             loop.most_failures = min(tuning.FEW_FAILURES + order // tuning.EACH, tuning.MOST_FAILURES)
 
     def climb(self, point: Point) -> Point | None:
