@@ -56,7 +56,8 @@ def curved_step(
 ) -> tuple[Array, float, Array]:
     """The minimiser of the model plus psi for cuts D - 1/2 Q theta, its value, and the multipliers of the cuts.
 
-    The first cut is that of the centre. Past the deadline they are some weights.
+    The first cut is that of the centre. Past the deadline, or where thresholds of R* let Newton's method use up its
+    steps, they are weights on the way; the value is theirs, so that no decrease is promised that they do not make.
     """
     W, members, g = compressed(W), relatives(regularizer), np.sqrt(Q[0])
     units = [_unit(member, members[-1], g) if members[-1] is regularizer else 1.0 for member in members]
