@@ -86,12 +86,19 @@ class SignedProblem(Problem):
         factors = self.trace / self.traces
         return self.with_kernels(factors[:, None, None] * self.kernels.dense().astype(np.float64), Lp(1))
 
-    def feasible(self, weights: Array) -> Array:
+    @np.errstate(over="ignore", invalid="ignore")  # absurd weights are mixed with others
+    def feasible(self, weights: Any) -> Array:
         """Weights with the right trace whose kernel is positive semidefinite, near the given ones.
 
         They are mixed with the uniform combination of the kernels of unit trace until the kernel has no negative
         eigenvalue beyond rounding.
+
+        Raises
+        ------
+        InvalidParameter, InvalidType
+            Not M finite numbers.
         """
+        weights = checked_array(weights, "weights", (self.n_kernels,))
         centre = self.trace / self.n_kernels / self.traces
         total, low, high = float(self.traces @ weights), 0.0, 1.0
         near = weights * (self.trace / total) if total > 0.0 else centre

@@ -9,7 +9,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.algorithms.base import Run, algorithm
-from mklref.algorithms.cuts import Master, Scaling, longest, mixture, product, quotient, remaining
+from mklref.algorithms.cuts import Master, Scaling, linear_master, longest, mixture, product, quotient, remaining
 from mklref.algorithms.point import Point
 from mklref.regularizers import Lp
 from mklref.regularizers.norms import p_norm
@@ -22,6 +22,8 @@ _SMALLEST = 1e-8
 _STEPS = 0.5 ** np.arange(8)
 _MOST_STEPS = 200
 """Newton steps of a master; about ten are usual."""
+_NEARLY = 0.1
+"""Share of the wanted gap that the simplex in place of the lp ball may cost, (p - 1) log M of the value."""
 _FIRST_SLACK = 0.1
 _INSIDE = 0.99
 """Share of the way to the next constraint."""
@@ -57,7 +59,9 @@ def sip(run: Run) -> Iterator[Point]:
         # 2. Master: a sequence of expansions of the norm, from the last weights.
         best = min(cut.value for cut in cuts)
         try:
-            master = lp_master(cuts, theta, p, best, remaining(best, lower))
+            nearly_one = (p - 1.0) * np.log(len(theta)) <= _NEARLY * run.tol
+            program = simplex_master if nearly_one else lp_master
+            master = program(cuts, theta, p, best, remaining(best, lower))
         except np.linalg.LinAlgError:  # the gap is at the rounding errors of J
             return
         lower = max(lower, master.value)
@@ -96,6 +100,16 @@ def lp_master(cuts: Sequence[Point], theta: Array, p: float, best: float, unit: 
         if height(theta) - bound <= _INNER * max(1.0, -bound) or gained <= 0.0:
             break
     return Master(best + unit * bound, theta, shares)
+
+
+def simplex_master(cuts: Sequence[Point], theta: Array, p: float, best: float, unit: float) -> Master:
+    """The same for p next to 1, by the linear program over the simplex: D and e would be rounding of a plane."""
+    found = linear_master(cuts, Master(best - unit, theta, np.ones(len(cuts))))
+    if found is None:
+        raise np.linalg.LinAlgError("the master has no minimiser to rounding")
+    terms, squares = np.array([cut.dual_term for cut in cuts]), np.array([cut.squares for cut in cuts])
+    bound = float(found.shares @ terms) - 0.5 * p_norm(found.shares @ squares, p / (p - 1.0))
+    return Master(bound, on_the_sphere(found.weights, p), found.shares)
 
 
 def quadratic_master(slopes: Array, constants: Array, z: Array, p: float) -> tuple[Array, Array]:

@@ -24,13 +24,13 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_flag, shown
+from mklref._validate import checked_flag, checked_members, shown
 from mklref.certificate.allowance import dual_loss_error, most_losses, most_penalty, penalty_error, squares_error
 from mklref.certificate.bounds import dual_objective, dual_squares, finite_or, squares_after_repair, unit_of
 from mklref.certificate.feasible import checked_dual, checked_intercepts, of_all_machines, repair, repaired_weights
 from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.certificate.verdict import Certificate
-from mklref.exceptions import InvalidInput, InvalidParameter
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.problem import Problem, require_problem
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def certify_each(points: Sequence[tuple[Problem, Any, Any, Any]]) -> list[Certif
     Parameters
     ----------
     points : sequence of tuples
-        At least one: a `Problem`, dual variables (n,), weights (M,) or None, an intercept or None. The problems have
+        A `Problem`, dual variables (n,), weights (M,) or None, an intercept or None. The problems have
         one kernel stack, the same object, and differ in whatever else they like.
 
     Returns
@@ -148,12 +148,15 @@ def certify_each(points: Sequence[tuple[Problem, Any, Any, Any]]) -> list[Certif
 
     Raises
     ------
-    InvalidInput
-        As `certify`, and for problems with different kernel stacks.
+    InvalidInput, InvalidType
+        As `certify`, and for problems with different kernel stacks, or no such tuples.
     """
-    kernels = points[0][0].kernels
-    for k, (problem, *_) in enumerate(points):
-        if problem.kernels is not kernels:
+    points = checked_members("points", points, "give tuples of a Problem, dual variables, weights, an intercept.")
+    for k, point in enumerate(points):
+        if not isinstance(point, tuple) or len(point) != 4:
+            raise InvalidType(f"points[{k}] is no tuple of a Problem, dual variables, weights and an intercept.")
+        require_problem(point[0])
+        if point[0].kernels is not points[0][0].kernels:
             raise InvalidInput(
                 f"points[{k}] has another kernel stack than points[0]; make its problem by replace(...), which keeps "
                 "the stack, or certify it by itself."

@@ -186,7 +186,7 @@ def encode(y: Any, positive: str | None = None) -> tuple[Array, tuple[str, str]]
                 "(the positive class, --positive CLASS), or use a loss for real targets such as 'squared'."
             )
         positive = names[1]
-    if positive not in names:
+    if not isinstance(positive, str) or positive not in names:
         raise InvalidTarget(f"positive = {positive!r} is no class of the target; found {shown}.")
     others = [name for name in names if name != positive]
     labels = np.where(index.ravel() == names.index(positive), 1.0, -1.0)

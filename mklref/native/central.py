@@ -1,14 +1,18 @@
 """The central path in the dual point and the weights at once: for problems whose bundle of cuts does not close.
 
-Where psi is linear or quadratic (`polyhedral`) or R* a maximum of smooth functions (`parts`), and the machine is a
-box-constrained quadratic (smo.py), the optimum is the saddle point of
+Where psi is linear or quadratic (`in_shares`), or R* smooth or a maximum of smooth functions (`parts`), and the machine
+is a box-constrained quadratic (smo.py), the optimum is the saddle point of
 
     L(sigma, beta) = linear'beta - absolute |beta|_1 - shift/2 |beta|^2 - 1/2 sigma'N(q) + psi(sigma)
 
 with q_m = beta'K_m beta, a minimum over sigma >= 0 [normal'sigma = 1] and a maximum over the box [1'beta = c_b]. In
-the first case sigma are the weights theta, and N = q; in the second they are the shares of the parts, on the simplex,
-and theta = sum_l sigma_l dN_l/dq. With beta = base + E u, 0 <= u <= w, where E is the identity, or (I, -I) if there is
-a kink at 0, and with the multipliers s, t of the two bounds and z of sigma >= 0, the central path solves
+the first case sigma are the weights theta, and N = q; in the others they are the shares of the parts, on the simplex,
+and theta = sum_l sigma_l dN_l/dq; a smooth R* is the one part N = 2 R*. Those of the elastic net are shares of which
+theta_m is a concave function: N_m = theta_m' q_m, U_m = theta_m' V_m, and psi'' gains -theta_m'' q_m/2. As a smooth R*
+it has thresholds, which Newton steps cross in turn, as they know one side of each only.
+
+With beta = base + E u, 0 <= u <= w, where E is the identity, or (I, -I) if there is a kink at 0, and with the
+multipliers s, t of the two bounds and z of sigma >= 0, the central path solves
 
     E'(Q beta + shift beta - linear + b) + absolute - s + t = 0        u s = tau,   (w - u) t = tau
     psi'(sigma) + nu normal - N/2 - z = 0                              sigma z = tau
@@ -84,7 +88,7 @@ class CentralPath:
     @_SILENT
     def __init__(self, machine: SMOMachine, weights: Array, least: Array | None = None, r: float | None = None) -> None:
         self.machine, self.problem, self.r = machine, machine.problem, r
-        self.kernels, psi = np.flatnonzero(machine.forms.watched), machine.problem.regularizer.polyhedral(len(weights))
+        self.kernels, psi = np.flatnonzero(machine.forms.watched), machine.problem.regularizer.in_shares(len(weights))
         self.parts: Parts | None = None
         if r is not None:
             psi, weights = Polyhedral.simplex(len(weights)), weights.max() / weights
@@ -92,9 +96,10 @@ class CentralPath:
         self.polyhedral = psi is not None
         if psi is not None:
             self.psi, shares = psi.of(self.kernels), weights[self.kernels]
+            shares = (1.0 - psi.lam) * shares / (1.0 - psi.lam * shares)
         else:
             self.parts = self._parts_here()
-            assert self.parts is not None, "no path without kinks"
+            assert self.parts is not None
             self.psi = Polyhedral.simplex(len(self.parts.norms))
             shares = best_shares(self.parts.gradients, weights)
             shares = shares / shares.sum() if shares.any() else np.full_like(shares, 1.0 / len(shares))
@@ -189,33 +194,47 @@ class CentralPath:
         """Take the machine to the weights of these shares and to base + E u."""
         machine = self.machine
         machine.set_dual(repair(self.problem, self.base + (self.sign * self.u).sum(axis=0))[0])  # rounding alone
-        self.sigma, self.N = sigma, machine.forms.squares[self.kernels]
+        self.sigma, self.rest = sigma, (1.0 - self.psi.lam) + self.psi.lam * sigma
         self.normal = np.zeros_like(sigma) if self.psi.normal is None else self.psi.normal
-        self.parts = self._parts_here()
-        if self.r is not None:
-            self.N = (self.N + 4.0 * machine.weights_error()[self.kernels]) / sigma**2
-            self.normal = sigma ** (self.r - 1.0)
+        self.parts, squares = self._parts_here(), machine.forms.squares[self.kernels]
         if self.parts is not None:
             self.N = self.parts.norms
+        elif self.r is None:
+            self.N = self.slopes * squares
+        else:
+            self.N = (squares + 4.0 * machine.weights_error()[self.kernels]) / sigma**2
+            self.normal = sigma ** (self.r - 1.0)
         machine.move(self._weights(sigma))
+
+    @property
+    def slopes(self) -> Array:
+        """d theta_m / d sigma_m where psi is polyhedral."""
+        return (1.0 - self.psi.lam) / self.rest**2
 
     def images(self) -> Array:
         """U, (L, n)."""
         V = self.machine.forms.images[self.kernels]
         if self.r is not None:
             return -V / self.sigma[:, None] ** 2
-        return V if self.parts is None else self.parts.gradients @ V
+        return self.slopes[:, None] * V if self.parts is None else self.parts.gradients @ V
 
     def _parts_here(self) -> Parts | None:
-        """The N_l at the dual point of the machine, if they are not q."""
-        return None if self.polyhedral else self.problem.regularizer.parts(np.sqrt(self.machine.forms.squares))
+        """The N_l at the dual point of the machine, if they are not those of the kernels: a smooth 2 R* is the one."""
+        if self.polyhedral:
+            return None
+        regularizer, g = self.problem.regularizer, np.sqrt(self.machine.forms.squares)
+        if (parts := regularizer.parts(g)) is not None:
+            return parts
+        norms, theta = np.array([2.0 * regularizer.conjugate(g)]), regularizer.weights_from_dual(g)
+        return Parts(norms, theta[None], lambda shares: shares[0] * regularizer.weights_jacobian(g))
 
     def _weights(self, sigma: Array) -> Array:
         """theta (M,) of all kernels."""
         if self.parts is not None:
             return sigma @ self.parts.gradients
         weights = np.zeros(self.problem.n_kernels)
-        weights[self.kernels] = sigma if self.r is None else 1.0 / sigma
+        lam = self.psi.lam
+        weights[self.kernels] = sigma / ((1.0 - lam) + lam * sigma) if self.r is None else 1.0 / sigma
         return weights
 
     def _inwards(self) -> Array:
@@ -260,7 +279,7 @@ class _System:
         A[range(n), range(n)] += machine.shift + self.stiffness
         A[n:-2, :n] = path.images()
         A[n:-2, n:-2] = self.turn * 2.0 * psi.mu
-        A[range(n, n + L), range(n, n + L)] += self.turn * path.z / sigma
+        A[range(n, n + L), range(n, n + L)] += self.turn * (path.z / sigma + psi.lam * path.N / path.rest)
         if path.r is not None:
             A[range(n, n + L), range(n, n + L)] += path.N / sigma + path.nu * (path.r - 1.0) * sigma ** (path.r - 2.0)
         A[-2, :n] = 1.0 if path.problem.intercept else 0.0

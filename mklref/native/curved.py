@@ -56,7 +56,8 @@ def curved_step(
 ) -> tuple[Array, float, Array]:
     """The minimiser of the model plus psi for cuts D - 1/2 Q theta, its value, and the multipliers of the cuts.
 
-    The first cut is that of the centre. Past the deadline they are some weights.
+    The first cut is that of the centre. Past the deadline, or where thresholds of R* let Newton's method use up its
+    steps, they are weights on the way; the value is theirs, so that no decrease is promised that they do not make.
     """
     W, members, g = compressed(W), relatives(regularizer), np.sqrt(Q[0])
     units = [_unit(member, members[-1], g) if members[-1] is regularizer else 1.0 for member in members]
@@ -131,8 +132,8 @@ class _Dual:
         self.rows = np.vstack([W, Q]) if len(Q) > 1 else W
 
     def weights(self, g: Array) -> Array:
-        """Those that attain R*."""
-        return self.unit * self.regularizer.weights_from_dual(g)
+        """Those that attain R*, which does not change with qhat where all of it is cut off at 0."""
+        return self.unit * self.regularizer.weights_from_dual(g) if g.any() else np.zeros_like(g)
 
     def qhat(self, z: Array, share: Array) -> Array:
         """max(0, Q'lambda + 2 W'(W theta_c - z))."""

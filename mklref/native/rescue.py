@@ -21,6 +21,7 @@ from mklref.machines.lazy import LazyMachine
 from mklref.machines.smo import SMOMachine
 from mklref.native import tuning
 from mklref.native.central import CentralPath
+from mklref.native.curved import relatives
 from mklref.native.large_q import LargeQ
 from mklref.native.loop import Loop
 from mklref.native.point import Point
@@ -36,22 +37,25 @@ class Ladder:
         self.loop, self.solved = loop, solved
         self.followed = np.zeros(loop.problem.n_kernels, dtype=bool)
         """The kernels of all central paths so far."""
-        self.kinked = loop.psi is not None or loop.large_q is not None
         self.known = loop.large_q is not None
         """Whether the closed form was tried, or there is no psi that would make it fall."""
         self.smallest = not (loop.bounded_dual and loop.problem.intercept_cost)
         """Whether the smallest norms were tried, or beta = 0 is feasible and R* steep nowhere else."""
         self.sharpened = loop.problem.regularizer.sharpened()
         """The penalty with kinks, until it was tried."""
-        M, order = loop.problem.n_kernels, loop.problem.n_samples + loop.problem.n_kernels
+        regularizer, M = loop.problem.regularizer, loop.problem.n_kernels
+        kinked, order = regularizer.parts(np.ones(M)) is not None, loop.problem.n_samples + M
+        smooth = regularizer.in_shares(M) is not None or relatives(regularizer)[-1] is regularizer
+        self.central = kinked or smooth or loop.large_q is not None
+        """Whether there is a central path for this penalty."""
         if order > tuning.FACTORISED or not _has_a_path(loop.machine):
             return
         if loop.large_q is not None:
             loop.patience = tuning.IMPATIENCE
-        elif self.kinked:
+        elif kinked:
+            loop.most_failures = order // tuning.EACH_OF_PARTS
+        elif smooth or self.sharpened is not None:
             loop.most_failures = min(tuning.FEW_FAILURES + order // tuning.EACH, tuning.MOST_FAILURES)
-        elif loop.problem.regularizer.parts(np.ones(M)) is not None:
-            self.kinked, loop.most_failures = True, order // tuning.EACH_OF_PARTS
 
     def climb(self, point: Point) -> Point | None:
         """The point of the first rung that leads on from this centre, or None."""
@@ -118,7 +122,7 @@ class Ladder:
         What is 0 or at its bound in the limit is set there where the gap allows it.
         """
         loop, machine = self.loop, self.loop.machine
-        if not (self.kinked and _has_a_path(machine)):
+        if not (self.central and _has_a_path(machine)):
             return None
         point = loop.widen(point, tuning.LIKELY)
         watched = machine.forms.watched
@@ -154,7 +158,10 @@ class Ladder:
             return sparse
         machine.set_dual(best.beta)
         last = loop.assess(best.weights)
-        return None if best is point else last
+        if best is point or last.working_gap <= tuning.AWAY * point.working_gap or loop.stopped is not None:
+            return None if best is point else last
+        last = loop.evaluate(best.weights)
+        return last if last.merit < point.merit else None
 
     def _to_the_end(self, machine: SMOMachine, point: Point, large_q: LargeQ) -> Point:
         """The machine at the weights where a path of reciprocals ends, if its gap is the smallest one; else this point.

@@ -173,6 +173,10 @@ class Regularizer(ABC):
         """psi as a linear or quadratic function on a polyhedron, which gives R* kinks, or None if it is curved."""
         return None
 
+    def in_shares(self, kernels: int) -> Polyhedral | None:
+        """psi where it is polyhedral in shares s, of which weights are concave functions, or s = theta; or None."""
+        return self.polyhedral(kernels)
+
     def parts(self, g: Array) -> Parts | None:
         """R* as a maximum of smooth functions of q = g^2, at this g, or None; where psi is not `polyhedral`."""
         return None

@@ -9,7 +9,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import checked_choice, checked_number
 from mklref.regularizers.base import Regularizer
-from mklref.regularizers.norms import FEASIBILITY, LowRank, quotient
+from mklref.regularizers.norms import FEASIBILITY, LowRank, Polyhedral, quotient
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,6 +131,12 @@ class ElasticNet(Regularizer):
             return LowRank.diagonally(own)
         kappa = (1.0 - self.lam) / (self.lam + (1.0 - self.lam) * np.count_nonzero(above))
         return LowRank(own, inverse[None], np.full(1, -0.5 * kappa / self.lam))
+
+    def in_shares(self, kernels: int) -> Polyhedral:
+        """psi is polyhedral in s = h(theta), as R(rho) = min_s 1/2 sum rho^2 ((1-lam)/s + lam) + psi."""
+        if self.form == "tikhonov":
+            return Polyhedral(np.full(kernels, 0.5 * (1.0 - self.lam)), lam=self.lam)
+        return Polyhedral(np.zeros(kernels), normal=np.ones(kernels), lam=self.lam)
 
     def smoothed(self, epsilon: float) -> ElasticNet:
         """`ElasticNet(epsilon)` where lam is less: R* is as steep as 1/lam."""

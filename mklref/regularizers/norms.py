@@ -77,9 +77,9 @@ def ball_exponent(q: float) -> float:
 
 @dataclass(frozen=True)
 class Polyhedral:
-    """psi(theta) = cost'theta + mu (1'theta)^2 on theta >= 0 [and normal'theta = 1].
+    """psi(theta) = cost's + mu (1's)^2 on s >= 0 [and normal's = 1],    theta = s / ((1-lam) + lam s).
 
-    Where psi is of this form R* has kinks, and a convex quadratic model of an objective in the weights is a quadratic
+    With lam = 0, s = theta, R* has kinks, and a convex quadratic model of an objective in the weights is a quadratic
     program.
 
     Parameters
@@ -89,11 +89,14 @@ class Polyhedral:
         At least 0.
     normal : array (M,) or None
         Positive; None if there is no constraint.
+    lam : float
+        In [0, 1).
     """
 
     cost: Array
     mu: float = 0.0
     normal: Array | None = None
+    lam: float = 0.0
 
     @classmethod
     def simplex(cls, kernels: int) -> Polyhedral:
@@ -102,7 +105,8 @@ class Polyhedral:
 
     def of(self, kernels: Any) -> Polyhedral:
         """The same for some of the kernels, all others having weight 0."""
-        return Polyhedral(self.cost[kernels], self.mu, None if self.normal is None else self.normal[kernels])
+        normal = None if self.normal is None else self.normal[kernels]
+        return Polyhedral(self.cost[kernels], self.mu, normal, self.lam)
 
     @property
     def units(self) -> Array:

@@ -25,6 +25,10 @@ from mklref.regularizers.norms import (
     quotient,
 )
 
+_AS_GOOD_AS_ONE, _NEARLY_ONE = 1.0 + 2e-9, 1.0 + 1e-6
+"""Up to the first p a power is taken for the weight itself: they differ by (p - 1) log theta. Up to the second, that
+leads on where steps for this p do not: g^{2/(p-1)} is steep beyond what rounding leaves of g."""
+
 
 @dataclass(frozen=True, eq=False)
 class Tikhonov(Regularizer):
@@ -186,5 +190,9 @@ class Power(Regularizer):
     def smoothed(self, epsilon: float) -> Power:
         return self if self.p >= 1.0 + epsilon else Power(1.0 + epsilon)
 
+    def sharpened(self) -> Power | None:
+        return Power(1) if _AS_GOOD_AS_ONE < self.p <= _NEARLY_ONE else None
+
     def polyhedral(self, kernels: int) -> Polyhedral | None:
-        return Polyhedral(np.full(kernels, 0.5)) if self.p == 1.0 else None
+        """That of p = 1 next to it."""
+        return Polyhedral(np.full(kernels, 0.5)) if self.p <= _AS_GOOD_AS_ONE else None

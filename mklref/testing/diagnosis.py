@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_tolerance
+from mklref._validate import as_float_array, checked_flag, checked_tolerance
 from mklref.certificate import Certificate, RigorousCertificate, certify, repair
 from mklref.certificate.bounds import dual_objective, relative, unit_of
 from mklref.certificate.feasible import repaired_weights
@@ -91,6 +91,7 @@ def judge(
     """
     require_problem(problem)
     tol = checked_tolerance("tol", tol)
+    checked_flag("suspects", suspects)
     answer = as_answer(answer)
     try:
         certificate = certify(problem, answer.dual_coef, weights=answer.weights, intercept=answer.intercept)

@@ -287,6 +287,13 @@ def test_many_kernels_most_of_them_useless():
     assert complaints(problem, algorithms.sip(problem, tol=1e-3), 1e-3, mklref.solve(problem).certificate) == []
 
 
+def test_next_to_1_the_master_of_sip_is_that_of_silp():
+    """Where (p - 1) z^{p/2 - 1} is rounding beside (p - 2) z^{p/2} the norm is no ball: gaps of 0.1 remain."""
+    problem = make_problem(seed=0, n=24, M=4, degenerate="duplicated_kernel", regularizer=mklref.Lp(1.0 + 1e-9))
+    solution = algorithms.sip(problem, max_iter=50)
+    assert complaints(problem, solution, 1e-4, mklref.solve(problem).certificate) == []
+
+
 @pytest.mark.parametrize(("name", "p"), [("silp", 1.0), ("sip", 1.0001)])
 def test_the_mixture_of_the_cuts_ends_a_run_without_another_machine(name, p):
     """Where it is no proof it is no iteration either."""

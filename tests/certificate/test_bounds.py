@@ -8,6 +8,7 @@ from certificate.points import M, N, factors, optimum, random_point, small
 from makers import DEGENERATE, LOSSES, make_problem
 
 from mklref.certificate import certify, certify_each, repair
+from mklref.exceptions import InvalidType
 from mklref.problem import Problem
 from mklref.regularizers import ConcaveBlock, ElasticNet, Fixed, Lp, Power, SmoothedRoot
 
@@ -165,7 +166,11 @@ def test_scaling_by_a_power_of_two_is_exact(exponent, rng):
 
 def test_certificates_of_many_points_at_once_are_those_of_each_alone():
     """17 points: more than take one read of the kernels."""
+    assert certify_each([]) == []
     problem = make_problem(seed=3, n=12)
+    for wrong in (1.0, "points", [problem], [(None, np.zeros(12), None, None)]):
+        with pytest.raises(InvalidType, match=r"points\[?|problem is"):
+            certify_each(wrong)
     rng = np.random.default_rng(0)
     points = [(problem, rng.uniform(0.0, 1.0, 12) * problem.y, None, None) for _ in range(17)]
     each = certify_each(points)

@@ -384,6 +384,7 @@ def test_encode(y, positive, expected, classes):
         (["a", "b", "c"], None, r"3 classes \(a, b, c\).*--positive"),
         ([1.0, -1.0, np.nan], None, "target 2 is nan; every entry must be finite"),
         (["a", "b"], "c", "positive = 'c' is no class of the target; found a, b"),
+        (["a", "b"], np.array([]), "positive = array.* is no class of the target; found a, b"),
         (["a", None], None, "classes of the types NoneType, str, which have no order"),
         ([[1, 2], [2, 1]], None, r"y has shape \(2, 2\); give one class for each sample"),
     ],

@@ -141,6 +141,12 @@ def test_bad_input():
         problem.certify(np.zeros(16), np.ones(3), intercept="0")
 
 
+@pytest.mark.parametrize("weights", [[0.5, np.nan, 0.5], [np.inf, 0.0, 0.0], [1.0, 0.0], [], 1.0, "half", None])
+def test_weights_that_are_no_numbers_have_no_feasible_point_near(weights):
+    with pytest.raises((InvalidParameter, InvalidType), match="weights"):
+        make().feasible(weights)
+
+
 def test_weights_without_a_trace_have_a_lower_bound_and_a_feasible_point_near():
     problem = make()
     assert problem.certify(np.zeros(16), np.zeros(3)).lower == pytest.approx(0.0)

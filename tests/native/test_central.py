@@ -16,7 +16,7 @@ from mklref.native.large_q import LargeQ
 from mklref.native.loop import Loop
 from mklref.native.rescue import Ladder
 from mklref.native.solver import equal_weights
-from mklref.regularizers import BlockNorm, Groups, Lp, Power, Tikhonov, WeightedL1
+from mklref.regularizers import BlockNorm, ElasticNet, Groups, Lp, Power, Tikhonov, WeightedL1
 
 LOSSES = ("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive", "pinball", "one_class")
 GROUPS = [[0, 2], [1], [3]]
@@ -29,6 +29,9 @@ PENALTIES = (
     Groups(GROUPS, 1, 0),
     BlockNorm(3),
     BlockNorm(np.inf),
+    ElasticNet(0.3, "ivanov"),
+    ElasticNet(0.3, "tikhonov"),
+    Lp(2),
 )
 
 
@@ -53,7 +56,9 @@ def lines(n=80, M=30, C=10.0, seed=0, regularizer=None, loss="hinge"):
 
 
 def parts(regularizer, q):
-    """N_l and dN_l/dq: q itself, or N_l = d_l^-p ||q_l||_a with a = 1/(1-q), group by group."""
+    """N_l and dN_l/dq: q itself, ||q||_2, or N_l = d_l^-p ||q_l||_a with a = 1/(1-q), group by group."""
+    if isinstance(regularizer, Lp) and regularizer.p == 2:
+        return np.array([np.sqrt(q @ q)]), q[None] / np.sqrt(q @ q)
     if not isinstance(regularizer, Groups):
         return q, np.eye(len(q))
     a, N, slopes = 1.0 / (1.0 - regularizer.q), [], np.zeros((len(GROUPS), len(q)))
@@ -72,6 +77,8 @@ def equations(path):
     theta, normal = sigma @ slopes, psi.normal
     if path.r is not None:
         theta, normal, N = 1.0 / sigma, sigma ** (path.r - 1.0), (N + 4.0 * machine.weights_error()) / sigma**2
+    if isinstance(problem.regularizer, ElasticNet):  # d theta_m/d sigma_m = 0.7/(0.7 + 0.3 sigma_m)^2
+        theta, N = sigma / (0.7 + 0.3 * sigma), 0.7 / (0.7 + 0.3 * sigma) ** 2 * N
     Q = np.tensordot(theta, problem.kernels.dense(), 1)
     gradient = Q @ beta + machine.shift * beta - machine.linear + path.b
     sign = np.broadcast_to(path.sign, path.u.shape)
@@ -172,6 +179,25 @@ def test_many_kernels_of_rank_one_are_no_obstacle(loss, C, monkeypatch):
     alone = solve(problem, max_iter=len(solution.history) + 10)
     assert alone.certificate.gap > solution.certificate.gap
     assert alone.certificate.lower <= solution.objective
+
+
+@pytest.mark.parametrize(
+    "regularizer", [ElasticNet(0.1, "ivanov"), ElasticNet(0.1), Power(1.0 + 1e-9), Power(1.0 + 1e-7)], ids=repr
+)
+def test_kernels_of_rank_one_are_no_obstacle_where_psi_is_curved(regularizer):
+    """Kinks of J, and slopes of R* that have kinks themselves or are steep: the bundle ends at gaps up to 0.4."""
+    for n, M in ((40, 40), (30, 60)):
+        assert solve(lines(n, M, 1.0, 0, regularizer, "hinge")).status is Status.OPTIMAL
+
+
+def test_kernels_of_rank_one_are_no_obstacle_where_every_derivative_is_smooth():
+    """The bundle alone ends at a gap of 0.03."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(100, 20))
+    y = np.sign(X[:, 0] + 0.5 * X[:, 1] + 0.5 * rng.normal(size=100))
+    y[:2] = 1.0, -1.0
+    solution = solve(Problem(np.einsum("im,jm->mij", X, X), y, C=100.0, regularizer=Lp(2)))
+    assert solution.status is Status.OPTIMAL
 
 
 @pytest.mark.parametrize(("p", "q"), [(0.5, 0.5), (1, 0)])

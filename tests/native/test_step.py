@@ -267,3 +267,10 @@ def test_the_way_past_a_threshold_ends_before_the_minimum_where_the_slope_is_hal
     dz, dshare = (dz, dshare) if slope(0.0) < 0.0 else (-dz, -dshare)
     end = dual._beyond_the_threshold(z, share, dz, dshare, 1e3, 0.5 * slope(0.0))
     assert 0.51 * slope(0.0) <= slope(end) <= 0.0
+
+
+def test_where_all_of_qhat_is_cut_off_at_0_the_slope_is_that_of_the_rest():
+    """With W = I, qhat = 1e-3 - 2 z is cut off along z = 0.1 - t: F = 1/2 ||z||^2 has half of its slope at t = 0.05."""
+    dual = _Dual(Lp(1.5), 1.0, np.full((1, M), 1e-3), np.zeros(1), np.eye(M), np.zeros(M))
+    end = dual._beyond_the_threshold(np.full(M, 0.1), np.ones(1), -np.ones(M), np.zeros(1), 0.16, -0.05 * M)
+    assert 0.05 <= end < 0.1

@@ -128,6 +128,8 @@ def test_the_tolerance_decides():
     assert_optimal(problem, beta, weights=theta, intercept=b, rtol=1.01 * gap)
     with pytest.raises(AssertionError):
         assert_optimal(problem, beta, weights=theta, intercept=b, rtol=0.99 * gap)
+    with pytest.raises(InvalidType, match="suspects is 'no'"):
+        judge(problem, Answer(beta, theta, b), suspects="no")
 
 
 def faults_of(problem, *answer, **claims):
