@@ -226,5 +226,4 @@ def test_no_worse_than_the_given_point_and_no_cure_for_a_wrong_one(spoil, rng):
     after = polish(problem, spoilt)[1]
     assert after.gap <= before.gap
     assert before.relative_gap > 1e-3
-    assert after.relative_gap > 1e-6 or after.is_optimal(1e-6)  # whatever is returned, the certificate speaks for it
-    assert after.upper >= before.lower - 1e-9
+    assert after.upper >= max(before.lower, after.lower) - 1e-9  # whatever is returned, the certificate speaks for it

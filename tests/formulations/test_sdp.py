@@ -168,7 +168,7 @@ def test_a_trace_that_is_off_by_little_is_paid_for(h, rng):
     problem = make()
     beta, mu = rng.normal(size=16), problem.feasible(rng.normal(size=3))
     exact, off = problem.certify((1.0 + h) * beta, mu), problem.certify(beta, (1.0 + h) * mu)
-    assert not off.violations or "trace" not in off.violations[0]
+    assert not any("trace" in text for text in off.violations)
     assert off.upper == pytest.approx(exact.upper, rel=1e-13)
     assert "the trace of the kernel is" in problem.certify(beta, (1.0 + 10.0 * h) * mu).violations[0]
 
