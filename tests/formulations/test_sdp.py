@@ -37,6 +37,13 @@ def test_certified_and_below_nonnegative_weights(loss):
     assert solution.certificate.upper < restricted.certificate.lower - 1e-3
 
 
+@pytest.mark.parametrize("arguments", [{"intercept": False}, {"loss": "one_class", "C": 0.2}])
+def test_certified_without_intercept_and_where_it_has_a_cost(arguments):
+    solution = reference.solve(make(**arguments), "sdp", solver="CLARABEL", tol=1e-5)
+    assert solution.status is Status.OPTIMAL, solution.certificate.explain()
+    assert solution.value == pytest.approx(solution.objective, rel=1e-5)
+
+
 def test_equals_l1_mkl_where_negative_weights_do_not_help():
     """Kernels with disjoint supports: no combination with a negative weight is positive semidefinite."""
     K = np.zeros((2, 8, 8))

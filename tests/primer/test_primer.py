@@ -15,7 +15,7 @@ from pathlib import Path
 import cvxpy as cp
 import numpy as np
 import pytest
-from primer.rows import PAIRS, ROWS, C, Point, Row, lp, norms_of
+from primer.rows import PAIRS, ROWS, C, Point, Row, dual, lp, norms_of
 from primer.sources import VALUE, alone, data, gram, real
 
 import mklref
@@ -139,6 +139,41 @@ def certified(problem: mklref.Problem) -> float:
 
 def grams(L):
     return np.array([L_m @ L_m.T for L_m in L])
+
+
+def test_the_other_variables_of_the_primers_are_those_of_their_solutions():
+    """Lambda or xi is the largest 1/2 alpha'K_m alpha, slacks are what lacks, beta is (11), and w~ attains (3)."""
+
+    def halves(L, alpha):
+        return np.array([0.5 * np.sum((L_m.T @ alpha) ** 2) for L_m in L])
+
+    def scores(L, v, b=0.0):
+        return sum(L_m @ v_m for L_m, v_m in zip(L, v, strict=True)) + b
+
+    (L, y), (wide, targets), (one, _) = (data("random1", loss) for loss in ("hinge", "squared", "one_class"))
+    for name in ("kloft_13", "simplemkl_8"):
+        _, alpha, lam, _ = alone(name)(L, y, C)
+        assert lam == pytest.approx(halves(L, y * alpha).max(), rel=POINT)
+    _, alpha, xi, _ = alone("kloft_16")(wide, targets, C)
+    assert xi == pytest.approx(halves(wide, alpha).max(), rel=POINT)
+    _, alpha, beta, lam, _ = alone("simplemkl_18")(wide, targets, C, 0.1)
+    assert lam == pytest.approx(halves(wide, beta - alpha).max(), rel=POINT)
+    _, alpha, lam, _ = alone("simplemkl_19")(one, 0.3)
+    assert lam == pytest.approx(halves(one, alpha).max(), rel=POINT)
+    _, alpha, beta = alone("kloft_10")(L, y, C, dual(4 / 3))
+    assert beta == pytest.approx(np.linalg.norm(halves(L, alpha), 4), rel=POINT)
+    for name in ("simplemkl_2", "simplemkl_3", "szafranski_7"):
+        _, v, b, xi, _ = alone(name)(L, y, C)
+        np.testing.assert_allclose(xi, np.maximum(0, 1 - y * scores(L, v, b)), atol=POINT)
+    _, v, b, *slacks, _ = alone("simplemkl_16")(wide, targets, C, 0.1)
+    residual = targets - scores(wide, v, b)
+    np.testing.assert_allclose(slacks, np.maximum(0, [residual - 0.1, -residual - 0.1]), atol=POINT)
+    _, v, b, xi, _ = alone("simplemkl_17")(one, 0.3)
+    np.testing.assert_allclose(xi, np.maximum(0, b - scores(one, v)), atol=POINT)
+    value, w, b, theta = alone("kloft_3")(L, y, 0.2, 0.1, lp(2))
+    t = scores(L, [np.sqrt(theta_m) * w_m for theta_m, w_m in zip(theta, w, strict=True)], b)
+    penalty = 0.1 * np.sum(norms_of(w) ** 2) + 0.1 * theta @ theta
+    assert value == pytest.approx(np.mean(np.maximum(0, 1 - y * t)) + penalty, rel=POINT)
 
 
 @SOURCES

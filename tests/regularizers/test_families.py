@@ -31,7 +31,6 @@ from mklref.regularizers import (
 )
 
 
-@pytest.mark.sampled(5)
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("regularizer", FAMILIES, ids=str)
 def test_laws(regularizer, law):
