@@ -323,13 +323,16 @@ def test_lanckriet_sdp_is_twice_the_signed_machine(source):
     kept = np.r_[np.flatnonzero(y == 1)[:8], np.flatnonzero(y == -1)[:8]]
     L, y = [L_m[kept] for L_m in L], y[kept]
     problem = SignedProblem(grams(L), y, C=C, trace=float(len(y)))
-    value, mu, *_ = alone("lanckriet_sdp")(L, y, C, float(len(y)))
+    value, mu, lam, nu, delta = alone("lanckriet_sdp")(L, y, C, float(len(y)))
     general = reference.solve(problem, "sdp")
     bounds = general.certificate
     assert value / 2 == pytest.approx(general.value, rel=VALUE)
     assert bounds.lower * (1.0 - VALUE) <= value / 2 <= bounds.upper * (1.0 + VALUE)
     assert bounds.relative_gap < 10 * VALUE
     weights = problem.feasible(mu)
+    side = 1 + nu - delta + lam * y
+    alpha = np.linalg.lstsq(np.outer(y, y) * problem.kernels.combine(weights), side, rcond=1e-6)[0]
+    assert side @ alpha + 2 * C * delta.sum() == pytest.approx(value, rel=1e-3)
     machine = mklref.Problem([problem.kernels.combine(weights)], y, C=C, regularizer=Lp(1))
     assert certified(machine) == pytest.approx(value / 2, rel=1e-4)
 
