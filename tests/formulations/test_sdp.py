@@ -40,7 +40,7 @@ def test_certified_and_below_nonnegative_weights(loss):
     assert solution.certificate.upper < restricted.certificate.lower - 1e-3
 
 
-@pytest.mark.parametrize("arguments", [{}, {"intercept": False}, {"loss": "one_class", "C": 0.2}])
+@pytest.mark.parametrize("arguments", [{}, {"intercept": False, "loss": "squared"}, {"loss": "one_class", "C": 0.2}])
 def test_recovery_unpolished_with_an_intercept_without_and_with_one_that_costs(arguments):
     problem = make(**arguments)
     model = as_formulation("sdp").build(problem, factorize(problem.kernels))
@@ -48,6 +48,12 @@ def test_recovery_unpolished_with_an_intercept_without_and_with_one_that_costs(a
     bounds = certified(problem, model.run(reference.Engine("CLARABEL")))["certificate"]
     assert abs(bounds.relative_gap) < 1e-3
     assert model.program.value == pytest.approx(bounds.upper, rel=1e-3)
+
+
+def test_an_intercept_that_the_problem_does_not_have_certifies_nothing():
+    problem = make(intercept=False)
+    with pytest.raises(InvalidParameter, match=r"intercept = 0\.2 must be 0: the problem has no intercept"):
+        problem.certify(np.zeros(16), np.ones(3), 0.2)
 
 
 def test_equals_l1_mkl_where_negative_weights_do_not_help():

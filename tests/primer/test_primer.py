@@ -313,6 +313,8 @@ def test_simplemkl_22_is_the_multiclass_machine(strategy):
     own = problem.certify((alpha * Y).T, d.clip(0), b)
     assert own.upper == pytest.approx(value, rel=1e-3)
     assert own.lower == pytest.approx(value, rel=1e-3)
+    signed = alpha * Y
+    np.testing.assert_allclose(gradient, -0.5 * np.einsum("ip,mij,jp->m", signed, problem.kernels.dense(), signed))
     np.testing.assert_allclose(gradient[d > 1e-2], gradient.min(), rtol=1e-4)
     assert gradient.min() <= gradient[d <= 1e-2].min(initial=np.inf)
 
