@@ -114,6 +114,8 @@ def test_at_the_edges_of_the_domains():
         assert regularizer.weights_from_dual(np.array([1.0, 1.0 - 1e-6]))[1] == 0.0
     for regularizer in (Power(1.2), ConcaveBlock(PowerRoot(1.2))):  # R*(g) overflows, and is finite where it leads
         assert np.isfinite(regularizer.conjugate(regularizer.dual_scale(1e150 * g) * 1e150 * g))
+    assert str(ElasticNet(1e-9, "ivanov").smoothed(0.25)) == "ElasticNet(0.25, ivanov)"
+    assert ConcaveBlock(SmoothedRoot(0.3)).sharpened().g == PowerRoot(1)
     beyond = Groups(PAIRS, 0.5, 0.5 + 1e-10)  # by rounding, as it may be
     assert beyond.weights_from_dual(g) == pytest.approx(Groups(PAIRS, 0.5, 0.5).weights_from_dual(g), rel=1e-8)
 
