@@ -172,6 +172,7 @@ def test_bound_of_cortes(complexities, e_factor):
         bound = cortes_bound(30, M, p, e_factor=e_factor)
         assert bound == pytest.approx(math.sqrt(23 / 22 * (math.e if e_factor else 1) * dual * M ** (1 / dual) / 30))
         assert value <= bound
+        assert cortes_bound(30, M, p, kernel_radius=1.3, e_factor=e_factor) == pytest.approx(1.3 * bound)
     assert cortes_bound(30, 8, 1e6 / (1e6 - 1), e_factor=e_factor) > cortes_bound(30, 8, 1000 / 999, e_factor=e_factor)
     assert cortes_bound(30, 8, 1000 / 999, e_factor=e_factor) > 5 * complexity_bound(30, 8, 1000 / 999)  # diverges
     for p, dual in ((1.0, "inf"), (1.7, "2.42857"), (5.0, "1.25")):

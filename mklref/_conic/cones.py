@@ -7,6 +7,7 @@ changes by less than 1e-8 of itself.
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,7 +17,10 @@ if TYPE_CHECKING:
 
 
 MAX_DENOMINATOR = 1 << 14
-"""Of the rational exponent, where it is neither close to 1 nor large."""
+"""Of the rational exponent, where none of the fractions with a small denominator is close to it."""
+
+_EXPONENT = 1e-9
+"""Error of 1/p up to which a rational exponent stands for p."""
 
 _SAME_AS_ONE = 1e-8
 """p - 1 below which x^p is x for every purpose here."""
@@ -51,8 +55,11 @@ def _second_order(expression: Any) -> Any:
 
 
 def _denominator(p: float) -> int:
-    """Enough for 1/p close to 1, where it is 1 - 1/k, and close to 0, where it is 1/k, with large k."""
-    return max(MAX_DENOMINATOR, round(p), round(1.0 / max(abs(p - 1.0), _SAME_AS_ONE)) + 1)
+    """Enough for 1/p close to a simple fraction, whose nearest neighbours have large denominators."""
+    denominator, exact = MAX_DENOMINATOR, 1 / Fraction(p)
+    while not (near := exact.limit_denominator(denominator)) or abs(near - exact) > _EXPONENT:
+        denominator *= 2
+    return denominator
 
 
 def norm(x: Any, p: float) -> Any:

@@ -134,8 +134,17 @@ def test_an_edge_refuses_other_problems_and_says_where_it_leads_from():
 def test_maps_that_depend_on_the_solution_refuse_zero():
     problem = make_problem(regularizer=Lp(2), n=18)
     solution = reference.solve(problem)
-    with pytest.raises(NotApplicable, match="f = 0"):
-        equivalences.lp_to_power(problem, replace(solution, dual_coef=np.zeros(18)))
+    for factor in (0.0, -1.0, 3.0):  # nothing, losses beyond those of nothing, and a penalty that makes them so
+        with pytest.raises(NotApplicable, match="f = 0"):
+            equivalences.lp_to_power(problem, replace(solution, dual_coef=factor * solution.dual_coef))
+
+
+def test_a_dual_point_outside_of_the_domain_is_scaled_into_it_at_the_same_functions():
+    problem, solution = solved_with(LOSSES[3], Power(1))
+    outside = replace(solution, dual_coef=1.01 * solution.dual_coef, weights=solution.weights / 1.01)
+    right, expected = (equivalences.power_to_lp(problem, point) for point in (outside, solution))
+    assert pytest.approx(expected.problem.C, rel=1e-6) == right.problem.C
+    np.testing.assert_allclose(right.dual_coef, expected.dual_coef, rtol=1e-6)
 
 
 def test_no_fixed_margin_without_a_margin():
@@ -284,6 +293,9 @@ def test_maps_between_forms_refuse_the_other_form():
     problem, solution = solved_with(LOSSES[0], ElasticNet(0.5))
     with pytest.raises(NotApplicable, match="leads from the ivanov form of the elastic net"):
         equivalences.elastic_net_to_tikhonov(problem, solution)
+    problem, solution = solved_with(OneClass(), Tikhonov(2, 1.0))
+    with pytest.raises(NotApplicable, match="with R of degree 2"):
+        equivalences.nu_to_fixed_margin(problem, solution)
     problem, solution = solved_with(LOSSES[0], Groups(((0, 1), (2, 3)), 0, 1))
     with pytest.raises(NotApplicable, match=r"leads from Groups\(groups, 1, 0\)"):
         equivalences.sum_groups(problem, solution)

@@ -58,12 +58,13 @@ def agree(problem: Problem, solvers=("CLARABEL", "ECOS", "SCS"), only=None, rota
 
 def suited(name: str, loss, seed: int) -> list[Problem]:
     """Problems of that loss to which the formulation applies, one for each case in it; none if the loss is wrong."""
+    common = {"loss": loss, "seed": seed, "sample_weight": np.linspace(0.7, 1.6, 25)}
     if name == "group_lasso":
         if str(loss) != "squared":
             return []
-        common = {"loss": loss, "seed": seed, "intercept": False}
+        common["intercept"] = False
         return [make_problem(regularizer=regularizer, **common) for regularizer in (HalfPower(1), Lp(1), Lp(1.5))]
-    problems = [make_problem(loss=loss, seed=seed, regularizer=regularizer) for regularizer in SUITED[name]]
+    problems = [make_problem(regularizer=regularizer, **common) for regularizer in SUITED[name]]
     if name == "hierarchical":
         rows = np.random.default_rng(seed).normal(size=(4, 25))
         return [problem.replace(kernels=[np.outer(x, x) for x in rows]) for problem in problems]

@@ -93,7 +93,7 @@ def test_what_cannot_be_scaled_is_left_alone():
     assert balanced(make_problem(loss="one_class")) == Scaling()
 
 
-@pytest.mark.parametrize("p", [1.001, 4 / 3, np.sqrt(2), 3.7])
+@pytest.mark.parametrize("p", [1.00001, 1.001, 4 / 3, np.sqrt(2), 3.7, 1e5])
 def test_second_order_cones_replace_power_cones(p):
     """ECOS, which refuses power cones, solves what it could not solve before, to the same value."""
     problem = make_problem(seed=3, regularizer=Lp(p))
@@ -226,5 +226,4 @@ def test_no_worse_than_the_given_point_and_no_cure_for_a_wrong_one(spoil, rng):
     after = polish(problem, spoilt)[1]
     assert after.gap <= before.gap
     assert before.relative_gap > 1e-3
-    assert after.relative_gap > 1e-6 or after.is_optimal(1e-6)  # whatever is returned, the certificate speaks for it
-    assert after.upper >= before.lower - 1e-9
+    assert after.upper >= max(before.lower, after.lower) - 1e-9  # whatever is returned, the certificate speaks for it

@@ -30,7 +30,7 @@ def data():
 @pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "SCS"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_certified(data, strategy, solver):
-    for regularizer in (Lp(1), Lp(4 / 3), Tikhonov(2, 0.3), Power(1)):
+    for regularizer in (Lp(1), Lp(4 / 3), Tikhonov(2, 0.3), Power(1), Fixed((0.5, 0.0, 1.0))):
         problem = MulticlassProblem(*data, C=2.0, regularizer=regularizer, strategy=strategy)
         solution = reference.solve(problem, "multiclass", solver=solver)
         assert solution.status is Status.OPTIMAL, solution.certificate.explain()
@@ -46,11 +46,13 @@ def test_certified(data, strategy, solver):
 def test_is_one_problem_with_block_diagonal_kernels(data, strategy, loss):
     """Without intercepts, the machines are one machine on the direct sum of their spaces."""
     common = {"C": 1.5, "loss": loss, "regularizer": Lp(1.7), "intercept": False}
-    problem = MulticlassProblem(*data, strategy=strategy, **common)
+    weights = np.random.default_rng(4).uniform(0.3, 2.0, size=27)
+    problem = MulticlassProblem(*data, strategy=strategy, sample_weight=weights, **common)
     stacks = [machine.problem.kernels.dense() for machine in problem.machines]
     blocks = [block_diag(*(stack[m] for stack in stacks)) for m in range(3)]
     y = np.concatenate([machine.problem.y for machine in problem.machines])
-    together = reference.solve(Problem(blocks, y, **common))
+    weights = np.concatenate([weights[machine.samples] for machine in problem.machines])
+    together = reference.solve(Problem(blocks, y, sample_weight=weights, **common))
     apart = reference.solve(problem, "multiclass")
     assert apart.objective == pytest.approx(together.objective, rel=1e-7)
     np.testing.assert_allclose(apart.weights, together.weights, atol=1e-4)

@@ -15,7 +15,7 @@ from pathlib import Path
 import cvxpy as cp
 import numpy as np
 import pytest
-from primer.rows import PAIRS, ROWS, C, Point, Row, lp, norms_of
+from primer.rows import PAIRS, ROWS, C, Point, Row, dual, lp, norms_of
 from primer.sources import VALUE, alone, data, gram, real
 
 import mklref
@@ -139,6 +139,41 @@ def certified(problem: mklref.Problem) -> float:
 
 def grams(L):
     return np.array([L_m @ L_m.T for L_m in L])
+
+
+def test_the_other_variables_of_the_primers_are_those_of_their_solutions():
+    """Lambda or xi is the largest 1/2 alpha'K_m alpha, slacks are what lacks, beta is (11), and w~ attains (3)."""
+
+    def halves(L, alpha):
+        return np.array([0.5 * np.sum((L_m.T @ alpha) ** 2) for L_m in L])
+
+    def scores(L, v, b=0.0):
+        return sum(L_m @ v_m for L_m, v_m in zip(L, v, strict=True)) + b
+
+    (L, y), (wide, targets), (one, _) = (data("random1", loss) for loss in ("hinge", "squared", "one_class"))
+    for name in ("kloft_13", "simplemkl_8"):
+        _, alpha, lam, _ = alone(name)(L, y, C)
+        assert lam == pytest.approx(halves(L, y * alpha).max(), rel=POINT)
+    _, alpha, xi, _ = alone("kloft_16")(wide, targets, C)
+    assert xi == pytest.approx(halves(wide, alpha).max(), rel=POINT)
+    _, alpha, beta, lam, _ = alone("simplemkl_18")(wide, targets, C, 0.1)
+    assert lam == pytest.approx(halves(wide, beta - alpha).max(), rel=POINT)
+    _, alpha, lam, _ = alone("simplemkl_19")(one, 0.3)
+    assert lam == pytest.approx(halves(one, alpha).max(), rel=POINT)
+    _, alpha, beta = alone("kloft_10")(L, y, C, dual(4 / 3))
+    assert beta == pytest.approx(np.linalg.norm(halves(L, alpha), 4), rel=POINT)
+    for name in ("simplemkl_2", "simplemkl_3", "szafranski_7"):
+        _, v, b, xi, _ = alone(name)(L, y, C)
+        np.testing.assert_allclose(xi, np.maximum(0, 1 - y * scores(L, v, b)), atol=POINT)
+    _, v, b, *slacks, _ = alone("simplemkl_16")(wide, targets, C, 0.1)
+    residual = targets - scores(wide, v, b)
+    np.testing.assert_allclose(slacks, np.maximum(0, [residual - 0.1, -residual - 0.1]), atol=POINT)
+    _, v, b, xi, _ = alone("simplemkl_17")(one, 0.3)
+    np.testing.assert_allclose(xi, np.maximum(0, b - scores(one, v)), atol=POINT)
+    value, w, b, theta = alone("kloft_3")(L, y, 0.2, 0.1, lp(2))
+    t = scores(L, [np.sqrt(theta_m) * w_m for theta_m, w_m in zip(theta, w, strict=True)], b)
+    penalty = 0.1 * np.sum(norms_of(w) ** 2) + 0.1 * theta @ theta
+    assert value == pytest.approx(np.mean(np.maximum(0, 1 - y * t)) + penalty, rel=POINT)
 
 
 @SOURCES
@@ -278,6 +313,8 @@ def test_simplemkl_22_is_the_multiclass_machine(strategy):
     own = problem.certify((alpha * Y).T, d.clip(0), b)
     assert own.upper == pytest.approx(value, rel=1e-3)
     assert own.lower == pytest.approx(value, rel=1e-3)
+    signed = alpha * Y
+    np.testing.assert_allclose(gradient, -0.5 * np.einsum("ip,mij,jp->m", signed, problem.kernels.dense(), signed))
     np.testing.assert_allclose(gradient[d > 1e-2], gradient.min(), rtol=1e-4)
     assert gradient.min() <= gradient[d <= 1e-2].min(initial=np.inf)
 
@@ -288,13 +325,16 @@ def test_lanckriet_sdp_is_twice_the_signed_machine(source):
     kept = np.r_[np.flatnonzero(y == 1)[:8], np.flatnonzero(y == -1)[:8]]
     L, y = [L_m[kept] for L_m in L], y[kept]
     problem = SignedProblem(grams(L), y, C=C, trace=float(len(y)))
-    value, mu, *_ = alone("lanckriet_sdp")(L, y, C, float(len(y)))
+    value, mu, lam, nu, delta = alone("lanckriet_sdp")(L, y, C, float(len(y)))
     general = reference.solve(problem, "sdp")
     bounds = general.certificate
     assert value / 2 == pytest.approx(general.value, rel=VALUE)
     assert bounds.lower * (1.0 - VALUE) <= value / 2 <= bounds.upper * (1.0 + VALUE)
     assert bounds.relative_gap < 10 * VALUE
     weights = problem.feasible(mu)
+    side = 1 + nu - delta + lam * y
+    alpha = np.linalg.lstsq(np.outer(y, y) * problem.kernels.combine(weights), side, rcond=1e-6)[0]
+    assert side @ alpha + 2 * C * delta.sum() == pytest.approx(value, rel=1e-3)
     machine = mklref.Problem([problem.kernels.combine(weights)], y, C=C, regularizer=Lp(1))
     assert certified(machine) == pytest.approx(value / 2, rel=1e-4)
 

@@ -100,6 +100,8 @@ def weights_from_norms_attain_the_value(regularizer: Regularizer, M: int) -> Non
         assert np.all(theta >= 0.0)
         assert np.all(np.isfinite(theta))
         assert _weighted(regularizer, rho, theta) == pytest.approx(value, rel=1e-9)
+        assert np.isfinite(regularizer.weight_penalty((1.0 + 1e-10) * theta))  # what rounding leaves outside
+        assert regularizer.weight_penalty(np.where(rho == rho.max(), -1e-6, 0.5 * theta)) == np.inf
         for other in points(M, seed=5):
             assert _weighted(regularizer, rho, other) >= value * (1 - EXACT)
         for push in np.random.default_rng(6).normal(size=(20, M)):
@@ -214,7 +216,7 @@ def atoms_equal_the_faces(regularizer: Regularizer, M: int) -> None:
 
 
 def weight_atom_equals_the_weight_form(regularizer: Regularizer, M: int) -> None:
-    """min over theta of 1/2 sum rho^2/theta + psi(theta), declared in cvxpy, is R(rho)."""
+    """psi at pinned weights; and min over theta of 1/2 sum rho^2/theta + psi(theta), declared in cvxpy, is R(rho)."""
     if regularizer.weight_form != "min":
         return
     for rho in list(points(M, seed=13))[::3]:
@@ -222,6 +224,8 @@ def weight_atom_equals_the_weight_form(regularizer: Regularizer, M: int) -> None
             continue  # a weight fixed at 0: an infinite infimum, which no conic solver proves
         theta = cp.Variable(M, nonneg=True)
         penalty, domain = psi(regularizer, theta)
+        pinned = 0.15 * rho
+        assert regularizer.weight_penalty(pinned) == _optimum(cp.Minimize(penalty), [*domain, theta == pinned])
         quotients = sum(cp.quad_over_lin(size, weight) for size, weight in zip(rho, theta, strict=True) if size > 0)
         assert regularizer.value(rho) == _optimum(cp.Minimize(0.5 * quotients + penalty), domain, rel=1e-5)
 

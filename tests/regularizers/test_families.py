@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 from makers import FAMILIES, PAIRS, SCALE, M, make_problem
-from regularizers.laws import LAWS, points
+from regularizers.laws import CONVEX_LAWS, LAWS, points
 
 from mklref import certify
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
@@ -31,10 +31,16 @@ from mklref.regularizers import (
 )
 
 
-@pytest.mark.sampled(5)
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("regularizer", FAMILIES, ids=str)
 def test_laws(regularizer, law):
+    law(regularizer, M)
+
+
+@pytest.mark.sampled(6)
+@pytest.mark.parametrize("law", CONVEX_LAWS, ids=lambda law: law.__name__)
+@pytest.mark.parametrize("regularizer", [*FAMILIES, Lp(1), Lp(1.7), Fixed((0.5, 0.0, 1.0, 2.0))], ids=str)
+def test_laws_of_expressions(regularizer, law):
     law(regularizer, M)
 
 
@@ -68,7 +74,7 @@ def test_at_q_inf_the_weights_from_the_dual_attain_the_conjugate():
     np.testing.assert_allclose(BlockNorm(np.inf).weights_from_norms(np.full(M, 0.3)), M)
 
 
-@pytest.mark.parametrize("q", [1.5, 2.0, 3.0, 1e6, np.inf])
+@pytest.mark.parametrize("q", [1.01, 1.5, 2.0, 3.0, 1e6, np.inf])
 def test_errors_of_the_norms_change_the_weights_of_a_point_little(q, rng):
     g = rng.uniform(0.5, 2.0, M)
     theta = BlockNorm(q).weights_from_dual(g)
@@ -77,12 +83,19 @@ def test_errors_of_the_norms_change_the_weights_of_a_point_little(q, rng):
 
 
 @pytest.mark.parametrize("regularizer", [*FAMILIES, Lp(1), Lp(1.7), Fixed(SCALE)], ids=str)
-def test_value_is_homogeneous_of_the_stated_degree(regularizer):
+def test_value_and_weights_are_homogeneous_of_the_stated_degree(regularizer):
+    """R(t rho) = t^d R(rho), so that theta(t rho) = t^{2-d} theta(rho), and theta(t^{d-1} g) = t^{2-d} theta(g)."""
     rho = np.array([0.7, 0.2, 0.0, 1.4])
     if regularizer.degree is not None:
         for size in (1e-12, 0.3, 1e12):
+            power = size ** (2.0 - regularizer.degree)
             scaled = size**regularizer.degree * regularizer.value(rho)
             assert regularizer.value(size * rho) == pytest.approx(scaled, rel=1e-9, abs=0.0)
+            theta = regularizer.weights_from_norms(size * rho)
+            np.testing.assert_allclose(theta, power * regularizer.weights_from_norms(rho), rtol=1e-9)
+            if regularizer.degree > 1.0:  # else R* is an indicator, whose weights are those of its boundary
+                theta = regularizer.weights_from_dual(size ** (regularizer.degree - 1.0) * rho)
+                np.testing.assert_allclose(theta, power * regularizer.weights_from_dual(rho), rtol=1e-9)
     else:
         doubled, squared = regularizer.value(2 * rho), regularizer.value(4 * rho)
         assert doubled / regularizer.value(rho) != pytest.approx(squared / doubled, rel=1e-2)
@@ -96,6 +109,13 @@ def test_at_the_edges_of_the_domains():
     assert np.all(np.isfinite(BlockNorm(4).weights_jacobian(np.array([1.0, 1e-200]))))
     g = np.array([0.3, 1.2, 0.7, 0.1])
     assert Groups(PAIRS, 0, 1).parts(g) is None
+    for regularizer in (Lp(1), Power(1), ConcaveBlock(PowerRoot(1))):  # what is maximal, or on the boundary
+        assert regularizer.weights_from_dual(np.array([1.0, 1.0 - 1e-12]))[1] > 0.0
+        assert regularizer.weights_from_dual(np.array([1.0, 1.0 - 1e-6]))[1] == 0.0
+    for regularizer in (Power(1.2), ConcaveBlock(PowerRoot(1.2))):  # R*(g) overflows, and is finite where it leads
+        assert np.isfinite(regularizer.conjugate(regularizer.dual_scale(1e150 * g) * 1e150 * g))
+    assert str(ElasticNet(1e-9, "ivanov").smoothed(0.25)) == "ElasticNet(0.25, ivanov)"
+    assert ConcaveBlock(SmoothedRoot(0.3)).sharpened().g == PowerRoot(1)
     beyond = Groups(PAIRS, 0.5, 0.5 + 1e-10)  # by rounding, as it may be
     assert beyond.weights_from_dual(g) == pytest.approx(Groups(PAIRS, 0.5, 0.5).weights_from_dual(g), rel=1e-8)
 
@@ -116,7 +136,7 @@ NEAR_THE_EDGE: tuple[Regularizer, ...] = (
 @pytest.mark.parametrize("regularizer", [*FAMILIES, *NEAR_THE_EDGE], ids=str)
 def test_no_scale_and_no_exponent_overflows(regularizer):
     """Finite weights and a nonnegative Fenchel gap, without a warning; R* itself may exceed the largest float."""
-    shapes = [1.0, 0.5, 0.2, 0.8], [0.0, 1.0, 0.0, 0.3], [1.0, 1.0, 1.0, 1.0], [1.0, 1e-160, 1e-300, 0.0]
+    shapes = [1.0, 0.5, 0.2, 0.8], [0.0, 1.0, 0.0, 0.3], [1.0, 1.0, 1.0, 1.0], [1.0, 1e-160, 1e-300, 0.0], [0.0] * M
     for size, shape in product((1e-150, 1e-3, 1.0, 1e3, 1e150), shapes):
         vector = size * np.array(shape)
         assert np.isfinite(regularizer.value(vector))
@@ -141,7 +161,7 @@ def test_tikhonov_holds_where_squares_of_the_norms_underflow(p):
     ("close", "limit"),
     [
         (Lp(1 + 1e-9), Lp(1)),
-        (Lp(1e6), Lp(np.inf)),
+        *((Lp(p), Lp(np.inf)) for p in (1e6, 1e308)),
         (Power(1e6), Power(np.inf)),
         (BlockNorm(1e6), BlockNorm(np.inf)),
         (BlockNorm(2 + 1e-9), BlockNorm(2)),
@@ -184,6 +204,7 @@ def test_limits_are_continuous(close, limit):
         (lambda: WeightedL1([1e-200, 1.0]), r"must be within 1e-150 and 1e\+150, or weights of the order"),
         (lambda: WeightedL1([1e200, 1.0]), "omega"),
         (lambda: WeightedL1([]), "omega"),
+        *((lambda x=x: Fixed([x, 0.0]), "at least one positive") for x in (0.0, -1.0, np.inf)),
         (lambda: Groups(PAIRS, 0.6, 0.6), r"p \+ q = 1.2 exceeds 1.*p = 0.5, q = 0.5"),
         (lambda: Groups(PAIRS, -0.1, 0.5), "p = -0.1"),
         (lambda: Groups(PAIRS, 0.5, 1.5), "q = 1.5"),
