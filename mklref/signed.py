@@ -49,7 +49,7 @@ class SignedProblem(Problem):
     Raises
     ------
     InvalidParameter
-        A trace that is not positive and finite, a zero kernel, a loss with an intercept cost; what `Problem` refuses.
+        A trace that is not positive and finite, a zero kernel; what `Problem` refuses.
     """
 
     __slots__ = ("trace", "traces")
