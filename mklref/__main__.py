@@ -15,7 +15,10 @@ def main() -> int:
 
     if ours:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-    return cli.main()
+    code = cli.main()
+    if ours:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the work is done, and Python ends
+    return code
 
 
 if __name__ == "__main__":

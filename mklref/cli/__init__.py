@@ -1,25 +1,27 @@
 """The command line: one module for each command of `mklref` that solves or fits, and one for the others.
 
-Exit codes: 0 passed, 1 not passed, 2 bad input (one line on stderr), 130 interrupted.
+Exit codes: 0 passed, 1 not passed, 2 bad input (one line on stderr), 130 interrupted, 141 no reader of the output.
 """
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
 import threading
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from io import TextIOWrapper
+from pathlib import Path
 from typing import Any
 
 from mklref.cli.files import require_free
 from mklref.cli.options import parser
 from mklref.exceptions import MKLError, MKLWarning
 
-PASSED, NOT_PASSED, BAD_INPUT, INTERRUPTED = 0, 1, 2, 130
+PASSED, NOT_PASSED, BAD_INPUT, INTERRUPTED, UNREAD = 0, 1, 2, 130, 141
 OF_THEIR_OWN = ("certify", "crosscheck", "fit", "path", "predict", "solve")
 """Commands with a module of their name."""
 
@@ -32,6 +34,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     argv : sequence of str, optional
         The arguments; by default those of the process.
     """
+    for name in ("stdin", "stdout", "stderr"):
+        if getattr(sys, name) is None:  # closed; the next file that is opened would have its descriptor
+            setattr(sys, name, Path(os.devnull).open("r+", encoding="utf-8"))  # noqa: SIM115  (for good)
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # a character that its encoding lacks is shown by its number
     with warnings.catch_warnings():
@@ -42,8 +47,11 @@ def main(argv: Sequence[str] | None = None) -> int:
             require_free(arguments)
             with _interrupted_by_signals():
                 passed = _run(arguments)
+                sys.stdout.flush()
             return BAD_INPUT if arguments.astray else PASSED if passed else NOT_PASSED
         except (MKLError, OSError, MemoryError) as error:
+            if isinstance(error, BrokenPipeError) and _unread():
+                return UNREAD
             _say(f"error: {_one_line(error)}")
             return BAD_INPUT
         except KeyboardInterrupt as interrupt:
@@ -60,17 +68,40 @@ def _run(arguments: Any) -> bool:
 
 @contextmanager
 def _interrupted_by_signals() -> Iterator[None]:
-    """Within it the end of a batch job or of a terminal is as Ctrl-C: what there is is saved."""
+    """Within it the end of a batch job or of a terminal is as Ctrl-C: what there is is saved.
+
+    Ctrl-C that meets a destructor, where Python drops exceptions, comes again.
+    """
     names = ("SIGTERM", "SIGHUP") if threading.current_thread() is threading.main_thread() else ()
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
     ours = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]  # nohup ignores one of them
     for number in ours:
         signal.signal(number, signal.default_int_handler)
+    hook = sys.unraisablehook
+    if hasattr(signal, "pthread_kill"):
+        sys.unraisablehook = lambda dropped: _again() if dropped.exc_type is KeyboardInterrupt else hook(dropped)
     try:
         yield
     finally:
+        sys.unraisablehook = hook
         for number in ours:
             signal.signal(number, signal.SIG_DFL)
+
+
+def _unread() -> bool:
+    """Whether the reader of the output is gone, as after `| head`, which is no verdict and no error."""
+    try:
+        sys.stdout.write("\n")  # what has failed once is not tried again by flushing alone
+        sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is left when Python ends
+        return True
+    return False
+
+
+def _again() -> None:
+    main_thread: Any = threading.main_thread().ident
+    threading.Timer(0.01, signal.pthread_kill, (main_thread, signal.SIGINT)).start()  # after the destructor
 
 
 def _one_line(error: Exception) -> str:
@@ -81,7 +112,8 @@ def _one_line(error: Exception) -> str:
 
 def _say(line: str) -> None:
     """One line; what a file has put into it moves no cursor and colours nothing."""
-    sys.stderr.write(f"mklref: {''.join(c if c.isprintable() else ascii(c)[1:-1] for c in line)}\n")
+    with suppress(OSError):  # nobody reads it, or a full disk; the exit code is what is left
+        sys.stderr.write(f"mklref: {''.join(c if c.isprintable() else ascii(c)[1:-1] for c in line)}\n")
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:

@@ -78,6 +78,11 @@ def _states(record: dict[str, Any]) -> bool:
     return not {name for name in record if not name.startswith("info_")} <= {"kernels", "y", "name"}
 
 
+def is_table(data: str) -> bool:
+    """Whether this is a file, or a pipe, and no name of a data set, which a directory may have too."""
+    return data.endswith(TABLES) or (Path(data).exists() and not Path(data).is_dir())
+
+
 def read(arguments: Any, default_samples: int | None = None) -> Input:
     """Read the data that the options name, encode its target, and compute its kernels."""
     if arguments.data.endswith(".npz"):
@@ -113,7 +118,7 @@ def _from_table(arguments: Any, samples: int | None) -> Input:
 def _dataset(arguments: Any) -> tuple[datasets.Dataset, dict[str, str]]:
     """The table, and lines on how it was read, if it is not one of numbers."""
     name, given = arguments.data, {option: getattr(arguments, option) for option in READING}
-    if name.endswith(TABLES) or Path(name).is_file():
+    if is_table(name):
         from mklref.estimators.tabular import alternatives, columns_used, read_any  # scikit-learn takes its time
 
         data, encoder = read_any(name, arguments.target, **{**given, "columns": dict(given["columns"])})

@@ -34,10 +34,16 @@ PIPE_WIDTH = 130
 """Width of the output where there is no terminal to ask."""
 
 
+class _Output(Console):
+    def on_broken_pipe(self) -> None:
+        """Raise it, for `main`; rich would end the process with exit code 1, which is a verdict."""
+        raise
+
+
 def console() -> Console:
     """Standard output; as wide as the table needs where it is no terminal."""
-    plain = Console(highlight=False, soft_wrap=False)
-    return plain if plain.is_terminal else Console(highlight=False, width=max(plain.width, PIPE_WIDTH))
+    plain = _Output(highlight=False, soft_wrap=False)
+    return plain if plain.is_terminal else _Output(highlight=False, width=max(plain.width, PIPE_WIDTH))
 
 
 def say(out: Console, text: object) -> None:

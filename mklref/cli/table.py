@@ -15,12 +15,12 @@ from mklref import datasets
 from mklref._files import replacing
 from mklref.cli import render
 from mklref.cli.learning import RULES
-from mklref.cli.problem import TABLES
-from mklref.datasets.frames import read_frame, require_pandas
+from mklref.cli.problem import is_table
+from mklref.datasets.frames import require_pandas
 from mklref.datasets.record import class_names
 from mklref.estimators import MKLClassifierCV, MKLRegressorCV
 from mklref.estimators.table import table_pipeline
-from mklref.estimators.tabular import alternatives, columns_used, targets_of_column
+from mklref.estimators.tabular import alternatives, columns_used, frame_of_samples, targets_of_column
 from mklref.exceptions import InvalidParameter, InvalidTarget
 from mklref.plotting.style import SETTINGS, require_matplotlib
 
@@ -186,8 +186,8 @@ def read_messy(arguments: Any) -> MessyTable:
 
 def _frame(arguments: Any) -> tuple[Any, str, str]:
     """The table with its target, and what it is called."""
-    if arguments.data.endswith(TABLES) or Path(arguments.data).is_file():
-        frame = read_frame(arguments.data, encoding=arguments.encoding, separator=arguments.separator)
+    if is_table(arguments.data):
+        frame = frame_of_samples(arguments.data, arguments.encoding, arguments.separator)
         return frame, Path(arguments.data).name, arguments.data
     if arguments.target is not None or arguments.ignore or arguments.id:
         raise InvalidParameter(

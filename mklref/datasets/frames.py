@@ -14,7 +14,7 @@ from typing import Any
 from mklref._files import checked_path
 from mklref._untrusted import chunks, limit
 from mklref._validate import checked_count
-from mklref.datasets.table import check_header, rows_of
+from mklref.datasets.table import check_header, opened, rows_of
 from mklref.exceptions import InvalidInput, MissingExtra
 
 
@@ -77,7 +77,7 @@ def encoding_of(path: Path) -> str:
     """UTF-16 by its mark, UTF-8 if all bytes are so, else Windows-1252; found piece by piece, of a bomb no further."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        with (gzip.open if path.suffix == ".gz" else open)(path, "rb") as file:
+        with opened(path, "rb") as file:
             if file.read(2) in (b"\xff\xfe", b"\xfe\xff"):
                 return "utf-16"
             file.seek(0)

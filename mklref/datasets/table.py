@@ -141,12 +141,22 @@ def _as_wide(path: Path, width: int, rows: Rows) -> Rows:
         yield line, cells
 
 
+def opened(path: Path, mode: str, **options: Any) -> Any:
+    """A table, packed or not, that can be read from its beginning again."""
+    file = (gzip.open if path.suffix == ".gz" else open)(path, mode, **options)
+    if not file.seekable():
+        file.close()
+        raise InvalidInput(
+            f"{path} is a pipe, which can be read only once. Write its content to a file, and give that."
+        )
+    return file
+
+
 def _cells(path: Path, encoding: str, separator: str | None) -> Rows:
     """The rows that are not blank."""
     try:
-        packed = path.suffix == ".gz"
-        require_room(path, gzip_size(path, limit()) if packed else path.stat().st_size, limit())
-        with (gzip.open if packed else open)(path, "rt", encoding=encoding, newline="") as file:
+        require_room(path, gzip_size(path, limit()) if path.suffix == ".gz" else path.stat().st_size, limit())
+        with opened(path, "rt", encoding=encoding, newline="") as file:
             delimiter = separator or _delimiter(lines_of(file, path))
             file.seek(0)
             reader = csv.reader(lines_of(file, path), delimiter=delimiter)

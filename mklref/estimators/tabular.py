@@ -39,7 +39,7 @@ def read_any(
                 require_pandas()
             except MissingExtra:
                 raise refused from None
-    frame = read_frame(path, encoding=encoding, separator=separator)
+    frame = frame_of_samples(path, encoding, separator)
     name = frame.columns[-1] if target is None else target
     if name not in frame.columns:
         raise InvalidParameter(f"target = {name!r} is no column; there are {', '.join(frame.columns[:8])}.")
@@ -48,6 +48,17 @@ def read_any(
     X = encoder.fit_transform(frame.loc[known].drop(columns=name))
     home = Path(path)
     return Dataset(home.name, X.to_numpy(), y, tuple(X.columns), str(home), target=name), encoder
+
+
+def frame_of_samples(path: str | os.PathLike[str], encoding: str | None, separator: str | None) -> Any:
+    """As `read_frame`, of a target and variables: two columns at least."""
+    frame = read_frame(path, encoding=encoding, separator=separator)
+    if len(frame.columns) < 2:
+        raise InvalidInput(
+            f"{path} has one column, {frame.columns[0]!r}, and no variables beside a target. If there are more, "
+            "say what separates columns (--separator in a shell)."
+        )
+    return frame
 
 
 def targets_of_column(column: Any, missing: Collection[str] = ()) -> tuple[Any, Any]:

@@ -90,7 +90,11 @@ class Evaluation:
 
     @property
     def auc(self) -> Measure | None:
-        """The area under the ROC curve of two classes, with the interval of Hanley and McNeil (1982)."""
+        """The area a under the ROC curve of two classes.
+
+        Its interval is that of all A with |a - A| <= z sd(A), the deviation by Hanley and McNeil (1982), as Wilson's is
+        of a share: where all pairs are in order, sd(a) = 0 says nothing.
+        """
         if self.scores is None or self.scores.ndim > 1 or len(self.classes) != 2:
             return None
         positive = self.truth == self.classes[1]
@@ -98,10 +102,21 @@ class Evaluation:
         if not (n1 and n0):
             return None
         a = float(roc_auc_score(positive, self.scores))
-        q1, q2 = a / (2.0 - a), 2.0 * a * a / (1.0 + a)
-        variance = (a * (1.0 - a) + (n1 - 1) * (q1 - a * a) + (n0 - 1) * (q2 - a * a)) / (n1 * n0)
-        half = Z * float(np.sqrt(max(variance, 0.0)))
-        return Measure(a, max(0.0, a - half), min(1.0, a + half))
+
+        def agrees(A: float) -> bool:
+            q1, q2 = A / (2.0 - A), 2.0 * A * A / (1.0 + A)
+            variance = (A * (1.0 - A) + (n1 - 1) * (q1 - A * A) + (n0 - 1) * (q2 - A * A)) / (n1 * n0)
+            return (a - A) ** 2 <= Z * Z * variance
+
+        def last(outside: float) -> float:
+            """The last area from a to there that agrees, by bisection."""
+            inside = a
+            for _ in range(50):
+                middle = 0.5 * (inside + outside)
+                inside, outside = (middle, outside) if agrees(middle) else (inside, middle)
+            return inside
+
+        return Measure(a, last(0.0), last(1.0))
 
     @property
     def r2(self) -> Measure:

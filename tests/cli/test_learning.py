@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import re
 from dataclasses import asdict
 from pathlib import Path
@@ -257,6 +258,24 @@ def test_targets_with_nothing_to_learn(tmp_path, refused):
     ):
         (tmp_path / "t.csv").write_text(text)
         assert message in refused(["fit", str(tmp_path / "t.csv"), "--folds", "2"])
+
+
+@pytest.mark.parametrize("command", [["fit"], ["path"], ["solve", "--data"], ["crosscheck", "--data"]])
+def test_a_table_of_one_column_names_the_separator(tmp_path, refused, command):
+    (tmp_path / "t.csv").write_text("x y\n1 a\n2 b\n3 a\n4 b\n")
+    assert "one column, 'x y', and no variables beside a target. If there are more" in refused(
+        [*command, str(tmp_path / "t.csv")]
+    )
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes there")
+@pytest.mark.parametrize("command", [["fit"], ["solve", "--data"], ["predict", "ill.npz"]])
+def test_a_pipe_in_the_place_of_a_table_is_named(models, tmp_path, refused, command):
+    os.mkfifo(pipe := tmp_path / "pipe")
+    held = os.open(pipe, os.O_RDWR)
+    where = [str(models / word) if word.endswith(".npz") else word for word in command]
+    assert f"{pipe} is a pipe, which can be read only once. Write its content to a file" in refused([*where, str(pipe)])
+    os.close(held)
 
 
 def test_a_path_has_one_norm(folder, refused):

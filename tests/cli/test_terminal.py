@@ -21,7 +21,7 @@ from mklref import native, reference
 from mklref._conic import SOLVERS
 from mklref._crosscheck import chosen_job
 from mklref._crosscheck.rows import _conic_row, _process
-from mklref.cli import render
+from mklref.cli import main, render
 from mklref.exceptions import Interrupted, SlowWarning
 
 SMALL = ["--samples", "30", "--kernels", "linear,rbf:1..4:2"]
@@ -271,3 +271,61 @@ def test_ctrl_c_while_the_command_line_is_imported_leaves_no_traceback():
     with start("-c", INTERRUPTED_IMPORT) as process:
         _, err = process.communicate(timeout=60)
     assert (process.returncode, err) == (-signal.SIGINT, "")
+
+
+LATE_INTERRUPTS = {
+    "in a destructor": """
+class Held:
+    def __del__(self):
+        os.kill(os.getpid(), signal.SIGINT)
+def run(arguments):
+    Held()
+    time.sleep(60.0)
+cli._run = run
+""",
+    "after the work": "atexit.register(os.kill, os.getpid(), signal.SIGINT)",
+}
+MAIN = """
+import atexit, os, runpy, signal, sys, time
+from mklref import cli
+{}
+runpy.run_module("mklref", run_name="__main__")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
+@pytest.mark.parametrize(
+    ("where", "ends"), [("in a destructor", (130, "mklref: interrupted\n")), ("after the work", (0, ""))]
+)
+def test_ctrl_c_where_python_drops_exceptions_leaves_no_traceback_and_is_not_lost(where, ends):
+    with start("-c", MAIN.format(LATE_INTERRUPTS[where]), "list") as process:
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, err) == ends
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no code of a closed pipe there")
+@pytest.mark.parametrize(
+    "writes", ["pass", "cli._run = lambda arguments: sys.stdout.write('much' * 9**6)", "cli._run = print"]
+)
+def test_a_reader_that_is_gone_is_no_verdict_and_no_error(writes):
+    with start("-c", MAIN.format(writes), "list") as process:
+        process.stdout.close()
+        err = process.stderr.read()
+    assert (process.returncode, err) == (141, "")
+
+
+def test_a_broken_pipe_to_another_process_is_an_error(monkeypatch, refused):
+    def broken(arguments):
+        raise BrokenPipeError(32, "Broken pipe")
+
+    monkeypatch.setattr("mklref.cli._run", broken)
+    assert "Broken pipe" in refused(["list"])
+
+
+@pytest.mark.parametrize("closed", ["stdout", "stderr"])
+def test_standard_streams_may_be_closed(monkeypatch, closed):
+    monkeypatch.setattr(f"sys.{closed}", None)
+    monkeypatch.setattr("mklref.cli._run", lambda arguments: getattr(sys, closed).write("a line"))
+    assert main(["list"]) == 0
+    assert main(["list", "--nothing"]) == 2
+    getattr(sys, closed).close()
