@@ -33,6 +33,12 @@ def pytest_addoption(parser):
     group.addoption("--draw", type=int, default=0, metavar="K", help="another sample of the grids (default 0)")
 
 
+def pytest_configure(config):
+    """Each of several processes has one thread of BLAS, unless told otherwise: idle threads spin."""
+    if getattr(config.option, "numprocesses", None):
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
 def pytest_collection_modifyitems(config, items):
     """One case in k of a grid that is marked `sampled(k)`, at least one, and nothing that is marked `thorough`.
 
