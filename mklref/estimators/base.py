@@ -37,6 +37,7 @@ from mklref.estimators.persistence import Persistent, variables_of
 from mklref.estimators.prediction import Predicting
 from mklref.estimators.samples import (
     Kept,
+    labels_of,
     merged,
     named,
     own_errors,
@@ -89,6 +90,8 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
     n_iter_: int
     kernel_names_: tuple[str, ...]
     kernel_groups_: dict[str, tuple[int, ...]]
+    _labels: list[str] | None = None
+    """Names of columns that are no texts, as texts."""
     _new_kernels: NewKernels
     """Those of positive weight, for new samples."""
     _folds_at_a_time: tuple[int, int] = (0, 1)
@@ -141,6 +144,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
             rows = X[0] if isinstance(X, list | tuple) else X
         else:
             rows = X = joined(X)
+        self._labels = None if self._is_precomputed() else labels_of(X)
         if y:
             require_one_order({"X": rows, "y": y[0]}, InvalidTarget)
         if not self._is_precomputed():
@@ -360,16 +364,16 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         if hasattr(self._new_kernels, "checked"):  # matrices, of the user or of a fold
             return self._new_kernels.checked(X)
         X = joined(X)
+        names, labels = named(X), labels_of(X)
+        for own, known in ((names, variables_of(self)), (labels, self._labels)):
+            if own is not None and known is not None and list(own) != known:
+                raise InvalidInput(
+                    f"X has the columns {', '.join(own[:8])}, the model was fitted to {', '.join(known[:8])}; give the "
+                    "same columns in the same order."
+                )
         texts = self._texts(X, reset=False)
         if texts is not None:
             return texts
-        names = named(X)
-        if names is not None and not np.array_equal(names, variables_of(self)):
-            known = ", ".join(variables_of(self)[:8])
-            raise InvalidInput(
-                f"X has the columns {', '.join(names[:8])}, the model was fitted to {known}; give the same columns "
-                "in the same order."
-            )
         sparse = isinstance(self._new_kernels, SparseFamily)
         formats = "csr" if sparse or is_sparse(X) else False
         X = validated(self, X, known=names is not None, reset=False, accept_sparse=formats)

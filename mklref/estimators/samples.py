@@ -179,6 +179,11 @@ def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -
         with np.errstate(invalid="ignore"):  # it sums entries, of which large ones of both signs have none
             return validate_data(model, X, *y, dtype=np.float64, **checks)
     except (TypeError, ValueError, OverflowError) as invalid:
+        if "Input X contains NaN" in str(invalid):
+            raise InvalidInput(
+                "Input X contains NaN, a missing value: mklref.estimators.table_pipeline() takes data frames with "
+                "missing cells; else fill them in, by SimpleImputer in a pipeline, or drop their samples."
+            ) from invalid
         columns = [str(name) for name, cells in _columns(X) if not _is_numeric(cells)]
         if not (columns or times or "could not convert string" in str(invalid)):
             with own_errors():
@@ -212,6 +217,13 @@ def named(X: Any) -> Any:
     if not isinstance(columns, tuple) or not all(isinstance(name, str) for name in columns):
         return None
     return np.array(columns, dtype=object)
+
+
+def labels_of(X: Any) -> list[str] | None:
+    """The names of the columns of a data frame, where none is a text, as texts: scikit-learn does not compare them."""
+    if not (hasattr(X, "columns") and hasattr(X, "index")) or any(isinstance(name, str) for name in X.columns):
+        return None
+    return [str(name) for name in X.columns]
 
 
 def warn_of_constant(names: list[str], where: str) -> None:
