@@ -296,7 +296,7 @@ def require_one_order(parts: Mapping[str, Any], error: type[InvalidInput] = Inva
             if len(index) == len(other) and index.is_unique and other.is_unique:
                 rows, others = index.tolist(), other.tolist()  # pandas compares no indices of all kinds
                 shared = set(rows).intersection(others)
-                if len(shared) < len(rows) and (_counts(index) or _counts(other)):
+                if len(shared) < len(rows) and (counts_rows(index) or counts_rows(other)):
                     continue
                 pairs = zip(*([name for name in names if name in shared] for names in (others, rows)), strict=False)
                 for i, (a, b) in enumerate(pairs):
@@ -307,10 +307,10 @@ def require_one_order(parts: Mapping[str, Any], error: type[InvalidInput] = Inva
                             ".loc[index], or, if their rows are in one order, drop the names, .reset_index(drop=True)."
                         )
         known[label] = index
-    return min(known.values(), key=_counts, default=None)
+    return min(known.values(), key=counts_rows, default=None)
 
 
-def _counts(index: Any) -> bool:
+def counts_rows(index: Any) -> bool:
     """Whether pandas has counted the rows from 0, as it does where nobody names them."""
     return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
 

@@ -59,6 +59,20 @@ def test_columns_whose_names_are_no_texts_are_not_taken_in_another_order(three_c
     )
 
 
+def test_columns_of_new_precomputed_kernels_are_the_training_samples_in_their_order(three_classes, tmp_path):
+    X, y, X_new = three_classes
+    ids = [f"s{i}" for i in range(len(X))]
+    K, K_new = pd.DataFrame(X @ X.T, ids, ids), pd.DataFrame(X_new @ X.T, columns=ids)
+    for grams, pick in ((K, lambda K: K), ([K, K + 1.0], lambda K: [K_new, K])):
+        model = MKLClassifier("precomputed").fit(grams, y)
+        model.save(tmp_path / "model.npz")
+        for own in (model, MKLClassifier.load(tmp_path / "model.npz")):
+            expected = own.predict(pick(K_new))
+            np.testing.assert_array_equal(own.predict(pick(K_new.set_axis(range(len(X)), axis=1))), expected)
+            with pytest.raises(InvalidInput, match=r"X has the columns s35, s34.*, the model was fitted to s0, s1"):
+                own.predict(pick(K_new[ids[::-1]]))
+
+
 def test_groups_of_the_kernels(three_classes):
     X, y, _ = three_classes
     frame = pd.DataFrame(X, columns=["a_1", "b", "a_2"])
