@@ -173,7 +173,8 @@ def stability(
     Raises
     ------
     InvalidInput, InvalidParameter, InvalidType
-        fits or share is out of range, or the model, or the targets, are none.
+        fits or share is out of range; the model, or the targets, are none; params that `fit` does not take, or weights
+        of another number of samples.
     Interrupted
         Ctrl-C came before the first fit was finished.
 
