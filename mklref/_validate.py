@@ -281,21 +281,23 @@ def checked_targets(y: Any, n: int) -> Array:
 
 
 def require_one_order(parts: Mapping[str, Any], error: type[InvalidInput] = InvalidInput) -> Any:
-    """The names of the rows of the first data frame or series that has some; rows counted from 0 have none.
+    """The names of the rows of the first data frame or series that has some; those of rows counted from 0 come last.
 
     The error where samples, by such names, are in different orders in two parts. Of parts that share no names, lag by
-    some rows or name rows twice nobody can say that their rows do not belong together.
+    some rows, name rows twice, or count what is not numbered so elsewhere, nobody can say that their rows do not belong
+    together.
     """
     known: dict[str, Any] = {}
     for label, part in parts.items():
         index: Any = getattr(part, "index", None)
-        counted = type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
-        if counted or not hasattr(index, "equals") or any(index.equals(other) for other in known.values()):
+        if not hasattr(index, "equals") or any(index.equals(other) for other in known.values()):
             continue
         for first, other in known.items():
             if len(index) == len(other) and index.is_unique and other.is_unique:
                 rows, others = index.tolist(), other.tolist()  # pandas compares no indices of all kinds
                 shared = set(rows).intersection(others)
+                if len(shared) < len(rows) and (counts_rows(index) or counts_rows(other)):
+                    continue
                 pairs = zip(*([name for name in names if name in shared] for names in (others, rows)), strict=False)
                 for i, (a, b) in enumerate(pairs):
                     if {a} != {b}:  # as a missing name has no truth value
@@ -305,7 +307,12 @@ def require_one_order(parts: Mapping[str, Any], error: type[InvalidInput] = Inva
                             ".loc[index], or, if their rows are in one order, drop the names, .reset_index(drop=True)."
                         )
         known[label] = index
-    return next(iter(known.values()), None)
+    return min(known.values(), key=counts_rows, default=None)
+
+
+def counts_rows(index: Any) -> bool:
+    """Whether pandas has counted the rows from 0, as it does where nobody names them."""
+    return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
 
 
 def positive_vector(label: str, value: Any, remedy: str) -> Array:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mklref._typing import Array
 from mklref._validate import as_float_array, checked_flag, checked_positive, checked_targets, read_only, require_finite
-from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget, InvalidType
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
 from mklref.losses import Loss, as_loss
 from mklref.regularizers import Regularizer, as_regularizer
@@ -215,7 +215,9 @@ class Problem(Frozen):
 
     def split(self, dual_coef: Array) -> list[Array]:
         """The dual variables of each machine, (n_p,), from those of all."""
-        rows = dual_coef.reshape(-1, self.n_samples)
+        if np.shape(dual_coef) != self.dual_shape:
+            raise InvalidInput(f"dual_coef has shape {np.shape(dual_coef)}; expected {self.dual_shape}.")
+        rows = np.reshape(dual_coef, (-1, self.n_samples))
         return [row[machine.samples] for row, machine in zip(rows, self.machines, strict=True)]
 
     def join(self, dual_coefs: Sequence[Array]) -> Array:

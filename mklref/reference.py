@@ -127,6 +127,8 @@ def formulations(problem: Any = None) -> tuple[str, ...]:
 
 def explain(problem: Any) -> dict[str, str | None]:
     """For every formulation None if it applies to the problem, else the reason why it does not."""
+    if not isinstance(problem, Problem):
+        raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem, or another kind of it.")
     return {name: formulation.explain(problem) for name, formulation in FORMULATIONS.items()}
 
 

@@ -23,11 +23,11 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref._validate import checked_array, checked_positive
-from mklref.certificate import Bounds, best_intercept, repair
+from mklref.certificate import Bounds, repair
 from mklref.certificate.allowance import UNIT, dual_loss_error, growth, most_losses, squares_error
 from mklref.certificate.bounds import finite_or, unit_of
 from mklref.certificate.feasible import checked_intercepts
-from mklref.certificate.intercept import intercept_objective
+from mklref.certificate.intercept import intercept_objective, middle_intercept
 from mklref.exceptions import InvalidParameter
 from mklref.kernels.validation import psd_tolerance
 from mklref.losses import Loss
@@ -146,7 +146,7 @@ class SignedProblem(Problem):
             violations.append((f"the kernel has the eigenvalue {lowest:.3g}", -lowest))
         images = self.kernels.apply(beta)
         image = self.kernels.combine(mu) @ beta
-        b = best_intercept(self, image) if intercept is None else checked_intercepts(self, intercept)[0]
+        b = middle_intercept(self, image) if intercept is None else checked_intercepts(self, intercept)[0]
         # f'K^{-1}f = beta'K beta of the scores f = K beta, and trace/c times that of K scaled to the trace c.
         objective = intercept_objective(self, image, b) + 0.5 * trace / self.trace * float(beta @ image)
         square = float(np.abs(mu) @ (np.abs(images @ beta) * len(mu) * UNIT + squares_error(self, beta, images)))

@@ -200,6 +200,8 @@ def test_nothing_leaks(problem, capfd):
 
 def test_names(problem):
     assert set(reference.formulations(problem)) <= set(reference.formulations())
+    with pytest.raises(InvalidType, match=r"problem is str; give a mklref\.Problem"):
+        reference.formulations("dual")
     with pytest.raises(InvalidParameter, match=r"formulation = 'primal' is unknown; known names: .*mixed_norm"):
         reference.solve(problem, "primal")
     with pytest.raises(InvalidParameter, match=r"formulation = \['dual'\] is unknown"):

@@ -42,6 +42,9 @@ def test_one_machine_is_its_own_problem(data):
     np.testing.assert_array_equal(samples, np.arange(27))
     beta = np.arange(27.0)
     np.testing.assert_array_equal(binary.join(binary.split(beta)), beta)
+    for wrong in (None, "beta", beta[1:], beta[None]):
+        with pytest.raises(InvalidInput, match=r"dual_coef has shape .*; expected \(27,\)"):
+            binary.split(wrong)
 
 
 @pytest.fixture(scope="module")

@@ -89,7 +89,7 @@ class Run:
         check_options(problem, tol, max_iter, max_time, callback, progress)
         self.solver, self.problem = solver, problem
         self.tol = tol
-        self.precision = max((_EXACT * tol) ** 2, _ROUNDING)
+        self.precision = max((_EXACT * min(tol, 1.0)) ** 2, _ROUNDING)
         """Relative accuracy of every J(theta)."""
         self.recorder: Recorder[Iteration] = Recorder(
             solver, tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress

@@ -12,14 +12,13 @@ intercept there is a minimiser, and the middle one is taken: its ends predict on
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mklref._typing import Array
-
-if TYPE_CHECKING:
-    from mklref.problem import Problem
+from mklref._validate import checked_array
+from mklref.exceptions import InvalidInput, InvalidType
+from mklref.problem import Problem
 
 _NEAR = 1e-3
 """Share of the way from a kink to the middle of a piece: if V is linear there, h' is the same to the bit."""
@@ -39,7 +38,22 @@ def intercept_objective(problem: Problem, scores: Array, intercept: float) -> fl
 
 
 def best_intercept(problem: Problem, scores: Array) -> float:
-    """A minimiser of h for scores s (n,), the middle one of an interval; 0 if the problem has no intercept."""
+    """A minimiser of h for scores s (n,), the middle one of an interval; 0 if the problem has no intercept.
+
+    Raises
+    ------
+    InvalidType, InvalidInput
+        No problem of one machine, or scores that are no finite array (n,).
+    """
+    if not isinstance(problem, Problem) or problem.several:
+        raise InvalidType(
+            f"problem is {type(problem).__name__}; give a Problem, of several machines that of one of them."
+        )
+    return middle_intercept(problem, checked_array(scores, "scores", (problem.n_samples,), error=InvalidInput))
+
+
+def middle_intercept(problem: Problem, scores: Array) -> float:
+    """`best_intercept` of scores that a solver has, which may have left float64."""
     if not problem.intercept:
         return 0.0
 

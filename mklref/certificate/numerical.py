@@ -28,7 +28,7 @@ from mklref._validate import checked_flag, checked_members, shown
 from mklref.certificate.allowance import dual_loss_error, most_losses, most_penalty, penalty_error, squares_error
 from mklref.certificate.bounds import dual_objective, dual_squares, finite_or, squares_after_repair, unit_of
 from mklref.certificate.feasible import checked_dual, checked_intercepts, of_all_machines, repair, repaired_weights
-from mklref.certificate.intercept import best_intercept, intercept_objective
+from mklref.certificate.intercept import intercept_objective, middle_intercept
 from mklref.certificate.verdict import Certificate
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.problem import Problem, require_problem
@@ -206,13 +206,13 @@ def certify_images(
     if regularizer.degree == 1.0 and lower > 0.0 and (alone := regularizer.value(fitting * np.sqrt(inside_squares))):
         fitting = fitting * (lower / alone)  # R* is 0, and all multiples attain it: of the optimum R <= P* is known
     fitted = [fitting @ image for image in images]
-    fitted_intercepts = list(map(best_intercept, owners, fitted))
+    fitted_intercepts = list(map(middle_intercept, owners, fitted))
     theta, scores, better, violations = fitting, fitted, fitted_intercepts, of_all_machines(problem, moved)
     if weights is not None:
         theta, wrong = repaired_weights(problem, weights)
         violations += wrong
         scores = [theta @ image for image in images]
-        better = list(map(best_intercept, owners, scores))
+        better = list(map(middle_intercept, owners, scores))
     b = better if intercept is None else checked_intercepts(problem, intercept)
     penalty = regularizer.value(theta * np.sqrt(squares))
     objective = sum(map(intercept_objective, owners, scores, b)) + penalty

@@ -46,7 +46,7 @@ from mklref.certificate.feasible import (
     repair,
     repaired_weights,
 )
-from mklref.certificate.intercept import best_intercept, intercept_objective
+from mklref.certificate.intercept import intercept_objective, middle_intercept
 from mklref.certificate.loss_terms import Scores, dual_term, exact_box, primal_losses, slopes, stretch, stretched
 from mklref.certificate.penalty_terms import conjugate, penalty
 from mklref.certificate.products import BACKENDS, products
@@ -176,7 +176,7 @@ def _enclose(problem: Problem, point: Point, delta: Array, shifts: Array, backen
     if theta is None:
         theta = problem.regularizer.weights_from_dual(np.sqrt(middle))
     middles = [theta @ (0.5 * images.lower + 0.5 * images.upper) for images, _ in found]
-    b = point.intercepts or [best_intercept(own, scores) for own, scores in zip(machines, middles, strict=True)]
+    b = point.intercepts or [middle_intercept(own, scores) for own, scores in zip(machines, middles, strict=True)]
     with np.errstate(over="ignore", invalid="ignore"):
         lengths = [float(theta @ delta) * math.sqrt(float(beta @ beta)) for beta in point.betas]
         scores = [weighted_sum(theta, images) for images, _ in found]

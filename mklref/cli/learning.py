@@ -61,7 +61,9 @@ def add_commands(commands: Any) -> None:
     predict.add_argument("data", type=Input, metavar="NEW.csv", help="a CSV file with a header")
     add = predict.add_argument
     add("--out", type=Output, metavar="FILE.csv", help="write the predictions there instead of printing them")
-    add("--proba", action="store_true", help="add a probability for each class")
+    add(
+        "--proba", action="store_true", help="add a probability for each class; the predicted one has the largest score"
+    )
     add("--keep", type=names, default=[], metavar="COLUMN,...", help="columns to repeat beside those of fit --id")
     _add_format(add)
     add_force(predict)

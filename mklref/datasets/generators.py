@@ -7,12 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_flag, checked_integer, checked_number, checked_rng
+from mklref._validate import checked_flag, checked_integer, checked_number, checked_rng, shown
 from mklref.datasets.record import Cells, Generated
 from mklref.datasets.signals import LENGTH, signal
 from mklref.exceptions import InvalidParameter
 
 SOURCE = "generated"
+_MOST = 10**9
+"""Of each number: beyond, NumPy has no words but of its own for arrays that no memory holds."""
 
 
 def kloft_toy(rng: np.random.Generator, n: int, *, relevant: int, d: int = 50, separation: float = 1.75) -> Generated:
@@ -272,5 +274,5 @@ def _check(rng: np.random.Generator, **counts: tuple[int, ...]) -> None:
     """Refuse what is no generator, and integers outside of their bounds: value, least and, if there is one, most."""
     checked_rng(rng)
     for name, (value, low, *high) in counts.items():
-        bound = f"in [{low}, {high[0]}]" if high else f"at least {low}"
-        checked_integer(value, low, high[0] if high else np.inf, f"{name} = {value!r} must be an integer {bound}.")
+        most = min(*high, _MOST) if high else _MOST
+        checked_integer(value, low, most, f"{name} = {shown(value)} must be an integer in [{low}, {most}].")

@@ -37,11 +37,14 @@ from mklref.equivalences.maps import (
     sum_groups,
     tikhonov_to_ivanov,
 )
+from mklref.exceptions import InvalidType
 from mklref.problem import Problem
 
 
 def leaving(problem: Problem) -> tuple[Equivalence, ...]:
-    """The edges whose left side is this problem."""
+    """The edges whose left side is this problem; `InvalidType` for what is none."""
+    if not isinstance(problem, Problem):
+        raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem.")
     return tuple(edge for edge in EQUIVALENCES if edge.applies(problem))
 
 

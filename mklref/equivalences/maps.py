@@ -22,8 +22,7 @@ import numpy as np
 from mklref import regularizers as reg
 from mklref._run import check_start
 from mklref._typing import Array
-from mklref.certificate import best_intercept
-from mklref.certificate.intercept import intercept_objective
+from mklref.certificate.intercept import intercept_objective, middle_intercept
 from mklref.exceptions import InvalidInput, NotApplicable
 from mklref.losses import DensityLevelSet, OneClass
 from mklref.problem import Problem, is_one_machine
@@ -83,7 +82,7 @@ def block_norms(problem: Problem, solution: Solution) -> Array:
     rho = np.asarray(solution.weights * np.sqrt(np.maximum(images @ solution.dual_coef, 0.0)))
     zero = np.zeros(problem.n_samples)
     losses = intercept_objective(problem, solution.weights @ images, solution.intercept)
-    at_zero = intercept_objective(problem, zero, best_intercept(problem, zero))
+    at_zero = intercept_objective(problem, zero, middle_intercept(problem, zero))
     if not rho.any() or losses + problem.regularizer.value(rho) >= at_zero:
         raise NotApplicable(
             "the solution is no better than f = 0, to which no parameter map applies; raise C, or lower tol."

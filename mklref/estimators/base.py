@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numbers
 import sys
+from collections.abc import Sequence
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -37,6 +38,7 @@ from mklref.estimators.persistence import Persistent, variables_of
 from mklref.estimators.prediction import Predicting
 from mklref.estimators.samples import (
     Kept,
+    labels_of,
     merged,
     named,
     own_errors,
@@ -89,6 +91,8 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
     n_iter_: int
     kernel_names_: tuple[str, ...]
     kernel_groups_: dict[str, tuple[int, ...]]
+    _labels: list[str] | None = None
+    """Names of columns that are no texts, as texts."""
     _new_kernels: NewKernels
     """Those of positive weight, for new samples."""
     _folds_at_a_time: tuple[int, int] = (0, 1)
@@ -141,6 +145,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
             rows = X[0] if isinstance(X, list | tuple) else X
         else:
             rows = X = joined(X)
+        self._labels = labels_of(rows, precomputed=self._is_precomputed())
         if y:
             require_one_order({"X": rows, "y": y[0]}, InvalidTarget)
         if not self._is_precomputed():
@@ -358,18 +363,16 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         """New samples with the columns of the training samples; precomputed kernels as they are."""
         require_unmasked(X=X)
         if hasattr(self._new_kernels, "checked"):  # matrices, of the user or of a fold
+            for one in X if isinstance(X, list | tuple) else [X]:
+                _require_columns(labels_of(one, precomputed=True), self._labels)
             return self._new_kernels.checked(X)
         X = joined(X)
+        names = named(X)
+        _require_columns(names, variables_of(self))
+        _require_columns(labels_of(X), self._labels)
         texts = self._texts(X, reset=False)
         if texts is not None:
             return texts
-        names = named(X)
-        if names is not None and not np.array_equal(names, variables_of(self)):
-            known = ", ".join(variables_of(self)[:8])
-            raise InvalidInput(
-                f"X has the columns {', '.join(names[:8])}, the model was fitted to {known}; give the same columns "
-                "in the same order."
-            )
         sparse = isinstance(self._new_kernels, SparseFamily)
         formats = "csr" if sparse or is_sparse(X) else False
         X = validated(self, X, known=names is not None, reset=False, accept_sparse=formats)
@@ -384,3 +387,12 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
             tags.transformer_tags = TransformerTags(preserves_dtype=[])
         tags.input_tags.pairwise = tags.input_tags.three_d_array = self._is_precomputed()
         return tags
+
+
+def _require_columns(own: Sequence[str] | None, known: Sequence[str] | None) -> None:
+    """Raise `InvalidInput` if new samples name columns otherwise than those of the fit, or in another order."""
+    if own is not None and known is not None and list(own) != list(known):
+        raise InvalidInput(
+            f"X has the columns {', '.join(own[:8])}, the model was fitted to {', '.join(known[:8])}; give the same "
+            "columns in the same order."
+        )

@@ -16,7 +16,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref._validate import checked_words
-from mklref.estimators.notations import DATES, FALSE, TRUE, Written, dates, numbers, unit_of, whole
+from mklref.estimators.notations import DATES, FALSE, TRUE, Written, dates, flags, numbers, unit_of, whole
 from mklref.exceptions import InvalidParameter
 
 KINDS = ("number", "category", "date", "flag", "leave")
@@ -28,6 +28,8 @@ MISSING = frozenset(
 """Without regard to capitals."""
 ENOUGH = 0.9
 """The share of a column's cells that a reading has to explain; the others are missing, and listed."""
+MANY = 10
+"""Cells that go up or down by chance in one of n!/2 = 2 million tables; with fewer ones a doubt loses no column."""
 MOST_LEVELS = 30
 """Of a category; rarer ones are taken together."""
 FOLDED = "fold"
@@ -89,16 +91,25 @@ def _as_given(known: Sequence[str], given: str) -> Reading:
     if not known:
         return _EMPTY
     if kind == "number":
-        return Reading("number", detail or _notation(known)[0])
+        notation = detail or _notation(known)[0]
+        _require_read(given, known, numbers(known, notation), kind)
+        return Reading("number", notation)
     if kind == "date":
         found = _date(known, orders=[detail] if detail in DATES else list(DATES))
-        if found is None:
-            raise InvalidParameter(f"{given!r}: its cells, such as {known[0]!r}, are no such dates.")
-        return Reading("date", found.detail)
+        _require_read(given, known, np.full(1, np.nan if found is None else 0.0), kind)
+        return Reading("date", "" if found is None else found.detail)
     if kind == "flag":
         words = (cell.casefold() for cell in known if cell.casefold() in TRUE)
-        return Reading("flag", detail or str(next(words, known[0])))
+        true = detail or str(next(words, known[0]))
+        _require_read(given, known, flags(known, true), kind)
+        return Reading("flag", true)
     return Reading(kind, FOLDED if given == f"category:{FOLDED}" else "")
+
+
+def _require_read(given: str, known: Sequence[str], values: Array, kind: str) -> None:
+    """Raise `InvalidParameter` if not one cell is what the user says of the column."""
+    if np.isnan(values).all():
+        raise InvalidParameter(f"{given!r}: its cells, such as {known[0]!r}, are no such {kind}s.")
 
 
 def _notation(known: Sequence[str]) -> tuple[str, Array]:
@@ -141,6 +152,8 @@ def _number(known: Sequence[str]) -> Reading | None:
     different = np.unique(values)
     whole = bool(np.all(values == np.round(values)))
     if whole and len(values) > 2 and _counts(values):
+        if len(values) < MANY:
+            return Reading("number", notation, "it may count the rows", "leave")
         return Reading("leave", note="it counts the rows", option="number")
     if whole and 3 <= len(different) <= 10 and 5 * len(different) <= len(values):
         return Reading("number", notation, f"whole numbers of {len(different)} values, taken by their size", "category")

@@ -29,6 +29,7 @@ from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels import FactorStack
 from mklref.kernels.approximations import CholeskyFactor
 from mklref.kernels.base import Kernel
+from mklref.kernels.fitted import require_kernels
 from mklref.kernels.transforms import VANISHING, Normalizer, Transform
 
 BLOCK = 1 << 20
@@ -129,6 +130,7 @@ def approximated(
     how: Normalizer,
 ) -> tuple[FactorStack, FactorFamily]:
     """The normalised features of training samples X (n, d), in memory, and those of new ones."""
+    require_kernels(kernels, names, X)
     if isinstance(approximation, Nystroem):
         random, count = check_random_state(approximation.random_state), min(approximation.n_components, len(X))
         points = X[np.sort(random.permutation(len(X))[:count])]

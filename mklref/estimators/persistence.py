@@ -113,6 +113,8 @@ class Persistent(BaseEstimator):  # type: ignore[misc]
             arrays["classes"] = _plain_classes(self.classes_)
         if hasattr(self, "feature_names_in_"):
             facts["feature_names_in"] = list(self.feature_names_in_)
+        if self._labels is not None:
+            facts["labels"] = self._labels
         return arrays, facts
 
     @classmethod
@@ -161,6 +163,7 @@ class Persistent(BaseEstimator):  # type: ignore[misc]
                 setattr(model, name, float(facts[name.strip("_")]))
         if "feature_names_in" in facts:
             model.feature_names_in_ = np.array(facts["feature_names_in"], dtype=object)
+        model._labels = facts.get("labels")
         model._new_kernels = _new_kernels(model, arrays, facts)
         return model
 

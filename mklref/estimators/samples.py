@@ -26,6 +26,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from mklref._typing import Array
 from mklref._untrusted import free_memory
+from mklref._validate import counts_rows
 from mklref.estimators.blocks import is_sparse, rows_as_bytes
 from mklref.exceptions import (
     ConstantKernelWarning,
@@ -179,6 +180,11 @@ def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -
         with np.errstate(invalid="ignore"):  # it sums entries, of which large ones of both signs have none
             return validate_data(model, X, *y, dtype=np.float64, **checks)
     except (TypeError, ValueError, OverflowError) as invalid:
+        if "Input X contains NaN" in str(invalid):
+            raise InvalidInput(
+                "Input X contains NaN, a missing value: mklref.estimators.table_pipeline() takes data frames with "
+                "missing cells; else fill them in, by SimpleImputer in a pipeline, or drop their samples."
+            ) from invalid
         columns = [str(name) for name, cells in _columns(X) if not _is_numeric(cells)]
         if not (columns or times or "could not convert string" in str(invalid)):
             with own_errors():
@@ -212,6 +218,18 @@ def named(X: Any) -> Any:
     if not isinstance(columns, tuple) or not all(isinstance(name, str) for name in columns):
         return None
     return np.array(columns, dtype=object)
+
+
+def labels_of(X: Any, *, precomputed: bool = False) -> list[str] | None:
+    """The names of the columns of a data frame as texts, where scikit-learn does not compare them, as none is a text.
+
+    Of kernels that are matrices it compares none: their columns are samples, which have no names if they are counted.
+    """
+    if not (hasattr(X, "columns") and hasattr(X, "index")):
+        return None
+    if counts_rows(X.columns) if precomputed else any(isinstance(name, str) for name in X.columns):
+        return None
+    return [str(name) for name in X.columns]
 
 
 def warn_of_constant(names: list[str], where: str) -> None:

@@ -32,7 +32,7 @@ def require_model(parameters: Sequence[str], classifies: bool, arrays: dict[str,
     given = saved(facts, "parameters", dict)
     require_names(given, parameters, "parameters")
     precomputed = given["kernels"] == PRECOMPUTED
-    named = {"feature_names_in"} & set(facts)
+    named = {"feature_names_in", "labels"} & set(facts)
     regresses = "scale_y" in parameters
     more = [*(("n_training", "last") if precomputed else ()), *(("y_mean", "y_scale") if regresses else ())]
     require_names(facts, [*_FACTS, *more, *named], "facts")
@@ -43,9 +43,11 @@ def require_model(parameters: Sequence[str], classifies: bool, arrays: dict[str,
     d, M = saved(facts, "n_features_in", int), len(saved(facts, "kernel_names", tuple))
     n = _n_samples(arrays, facts, d)
     _require(M >= 1 and saved(facts, "n_iter", int) >= 0, "it has kernels, and a number of iterations")
-    if named:
+    if "feature_names_in" in named:
         names = saved(facts, "feature_names_in", tuple)
         _require(len(names) == len(set(names)) == d, f"feature_names_in are {d} different names")
+    if "labels" in named:
+        _require(len(saved(facts, "labels", tuple)) == d, f"labels are {d} names")
     if regresses:
         mean, scale = saved(facts, "y_mean", float), saved(facts, "y_scale", float)
         _require(bool(np.isfinite([mean, scale]).all()) and scale > 0.0, "y_mean is finite and y_scale positive")

@@ -192,7 +192,7 @@ class Searching(BaseMKL):
         for name in ("feature_names_in_", "kernel_groups_"):  # not every fit sets them
             self.__dict__.pop(name, None)
         for name, value in vars(model).items():
-            if name.endswith("_") or name in ("_columns", "_fitted_with", "_new_kernels"):
+            if name.endswith("_") or name in ("_columns", "_fitted_with", "_labels", "_new_kernels"):
                 setattr(self, name, value)
         self.best_estimator_ = model
 

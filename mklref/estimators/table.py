@@ -23,14 +23,15 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from mklref._typing import Array
-from mklref._validate import shown
+from mklref._validate import require_one_order, shown
 from mklref.datasets.record import mean_and_deviation
 from mklref.estimators import cells as reading
 from mklref.estimators.cells import ENOUGH, FOLDED, KINDS, MOST_LEVELS, SPELLED, Reading
 from mklref.estimators.classifier import MKLClassifier
 from mklref.estimators.notations import DECODERS, whole
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MKLWarning, warn
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget, InvalidType, MKLWarning, warn
 
+_SAID = "Correct them, or say of the column in `columns` that it is a category."
 OTHER, ABSENT = "(other)", "missing"
 """Levels of a category, and endings of the names of their columns."""
 
@@ -80,18 +81,18 @@ class Column(Reading):
             return tuple(f"{self.name}={level}" for level in self.levels)
         return (self.name, f"{self.name}={ABSENT}") if self.absent else (self.name,)
 
-    def numbers(self, cells: Any) -> Array:
+    def numbers(self, cells: Any, remedy: str = "Write them as in the table that the model was fitted to.") -> Array:
         """Its columns of numbers, (n, len(names)); a level that was not fitted is 0 everywhere."""
         if self.kind == "category":
             known = {whole(level): level for level in self.levels} | {level: level for level in self.levels}
             levels = self._levels_of(cells)
             found = [ABSENT if cell is None else known.get(cell) or known.get(whole(cell), OTHER) for cell in levels]
             strange = (level == OTHER and OTHER not in known for level in found)
-            self._warn_of_strange(cells, strange, 0.0)
+            self._warn_of_strange(cells, strange, 0.0, remedy)
             return np.array([[float(cell == level) for level in self.levels] for cell in found]).reshape(len(found), -1)
         values = DECODERS[self.kind](cells, self.detail)
         lacking = np.isnan(values)
-        self._warn_of_strange(cells, lacking, ENOUGH)
+        self._warn_of_strange(cells, lacking, ENOUGH, remedy)
         with np.errstate(over="ignore"):
             standard = np.where(lacking, 0.0, (values - self.mean) / self.deviation)
         if not np.isfinite(standard).all():
@@ -105,15 +106,14 @@ class Column(Reading):
     def _levels_of(self, cells: Any) -> Any:
         return [cell and (cell.casefold() if self.detail == FOLDED else str(cell)) for cell in cells]
 
-    def _warn_of_strange(self, cells: Any, strange: Iterable[bool], enough: float) -> None:
+    def _warn_of_strange(self, cells: Any, strange: Iterable[bool], enough: float, remedy: str) -> None:
         """Warn where of the cells that are there none is read, or a share that is not enough."""
         known = [(cell, odd) for cell, odd in zip(cells, strange, strict=True) if cell is not None]
         lost = [cell for cell, odd in known if odd]
         if lost and len(known) - len(lost) < max(1.0, enough * len(known)):
             what = "hold no known level" if self.kind == "category" else f"are no {self.kind} and count as missing"
             warn(
-                f"column {self.name!r}: {len(lost)} of {len(known)} cells, such as {lost[0]!r}, {what}. Write them as "
-                "in the table that the model was fitted to.",
+                f"column {self.name!r}: {len(lost)} of {len(known)} cells, such as {lost[0]!r}, {what}. {remedy}",
                 MKLWarning,
             )
 
@@ -167,7 +167,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InvalidInput, InvalidParameter, InvalidType
-            No data frame, columns of one name, columns that are not there, or nothing to learn from.
+            No data frame, columns of one name, columns that are not there, nothing to learn from, or targets in another
+            order than their rows.
         """
         if not isinstance(self.columns, Mapping | None):
             raise InvalidType(f"columns is {type(self.columns).__name__}; give a dict such as {{'age': 'number'}}.")
@@ -176,6 +177,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             raise InvalidParameter(
                 f"columns names {unknown!r}, which is not there; there are {', '.join(list(names)[:8])}."
             )
+        require_one_order({"X": X, "y": y}, InvalidTarget)
         found: list[Column] = []
         seen: dict[bytes, str] = {}
         for name, own in names.items():
@@ -185,7 +187,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             except InvalidParameter as refused:
                 raise InvalidParameter(f"column {name!r}: {refused}") from None
             if column.kind != "leave":
-                content = np.ascontiguousarray(column.numbers(cells)).tobytes()
+                content = np.ascontiguousarray(column.numbers(cells, _SAID)).tobytes()
                 first = seen.setdefault(content, column.name)
                 if first != column.name:
                     column = replace(column, kind="leave", note=f"it repeats {first!r}", option="")

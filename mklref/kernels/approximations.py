@@ -22,7 +22,6 @@ from mklref._files import checked_path
 from mklref._typing import Array
 from mklref._untrusted import lines_of
 from mklref._validate import (
-    as_float_array,
     checked_choice,
     checked_count,
     checked_flag,
@@ -35,7 +34,7 @@ from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.evaluation import Block, Samples
 from mklref.kernels.factor_sources import Columns, Source, rows_of, source_of
 from mklref.kernels.factor_stack import FactorStack
-from mklref.kernels.fitted import FittedFamily
+from mklref.kernels.fitted import FittedFamily, checked_samples
 from mklref.kernels.transforms import Normalization
 
 _LEAST = 1e-12
@@ -285,7 +284,7 @@ class CholeskyFactor:
 
     def fit(self, X: Any, y: None = None) -> CholeskyFactor:
         """Choose the pivots: at most `rank`, and fewer where the trace of what is missing falls below tol trace(K)."""
-        samples = as_float_array(X, "X", InvalidInput).astype(np.float64, copy=False)
+        samples = checked_samples(X, "X")
         left = np.array(self.kernel.diagonal(samples), dtype=np.float64)
         with np.errstate(over="ignore"):
             self.trace_, least = float(left.sum()), _LEAST * float(left.max())
@@ -312,7 +311,7 @@ class CholeskyFactor:
         """Rows of L, (k, rank)."""
         from scipy.linalg import solve_triangular
 
-        samples = as_float_array(X, "X", InvalidInput).astype(np.float64, copy=False)
+        samples = checked_samples(X, "X")
         cross = self.kernel.checked_cross(samples, self.points_)
         return np.asarray(solve_triangular(self.triangle_, cross.T, lower=True).T)
 

@@ -19,19 +19,20 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.exceptions import InvalidParameter
+from mklref._validate import shown
+from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels.base import BlockKernel, Kernel, KernelFamily, Union, require_family, require_few
 
 Columns = str | int | Sequence[str | int]
 """Names, numbers from 0, or prefixes such as "blood_*"."""
 
 
-def on(group: str, columns: Columns, family: KernelFamily) -> KernelFamily:
+def on(group: str | int, columns: Columns, family: KernelFamily) -> KernelFamily:
     """The kernels of a family on some of the variables, which have a name together.
 
     Parameters
     ----------
-    group : str
+    group : str or int
         Name of the group, which goes into the names of the kernels: rbf:1[group].
     columns : str, int, or a sequence of these
         Names of a data frame's columns, or x0, x1, ... of an array; numbers from 0; "blood_*" is every column whose
@@ -40,16 +41,19 @@ def on(group: str, columns: Columns, family: KernelFamily) -> KernelFamily:
 
     Raises
     ------
-    InvalidParameter
-        Not a family, or no columns. Columns that do not exist are found when the family meets the data.
+    InvalidParameter, InvalidType
+        Not a family, no columns, or a group without a name. Columns that do not exist are found when the family meets
+        the data.
     """
     require_family("on", family)
+    if isinstance(group, bool) or not isinstance(group, str | int | np.integer):
+        raise InvalidType(f"group is {shown(group)} ({type(group).__name__}); give its name as a text, or a number.")
     one_alone = isinstance(columns, str) or not isinstance(columns, Iterable) or getattr(columns, "ndim", 1) == 0
     chosen: tuple[Any, ...] = (columns,) if one_alone else tuple(columns)  # type: ignore[arg-type]
     if not chosen or not all(isinstance(one, str | int | np.integer) and not isinstance(one, bool) for one in chosen):
         raise InvalidParameter(
-            f"columns = {columns!r}; give names such as 'age', numbers from 0, prefixes such as 'blood_*', or a list "
-            "of these; of a mask np.flatnonzero(mask)."
+            f"columns = {shown(columns)}; give names such as 'age', numbers from 0, prefixes such as 'blood_*', or a "
+            "list of these; of a mask np.flatnonzero(mask)."
         )
     return OnColumns(str(group), chosen, family)
 

@@ -172,10 +172,7 @@ class FittedFamily(Training):
         empty = cls(samples, (), (), (), tuple(_columns_of(X)))
         kernels = family.expand(empty.variables)
         names = tuple(kernel.name(empty.variables) for kernel in kernels)
-        for kernel, name in zip(kernels, names, strict=True):
-            _require_type(kernel, name, samples)
-            if not kernel.definite:
-                _require_kernel(kernel, name, samples)
+        require_kernels(kernels, names, samples)
         return replace(empty, kernels=kernels, transforms=(Transform(),) * len(kernels), names=names)
 
     @property
@@ -265,6 +262,14 @@ def _require_texts(column: list[Any]) -> None:
         raise InvalidInput(
             f"X[{other}] is {shown(column[other])} among texts; give texts alone; '' is one without words."
         )
+
+
+def require_kernels(kernels: Iterable[Kernel], names: Iterable[str], samples: Any) -> None:
+    """Raise unless all are functions of two such samples, as far as a few samples tell."""
+    for kernel, name in zip(kernels, names, strict=True):
+        _require_type(kernel, name, samples)
+        if not kernel.definite:
+            _require_kernel(kernel, name, samples)
 
 
 def _require_type(kernel: Kernel, name: str, samples: Any) -> None:

@@ -30,6 +30,9 @@ _FEWEST, _MOST = 8, 60
 INDEFINITE_REMEDY = (
     "Drop the kernel, clip its negative eigenvalues, or use mixed-norm synthesis, which allows indefinite kernels."
 )
+SINGLE_REMEDY = (
+    "Its entries are float32 numbers, which explains it: evaluate the kernel in float64, or give the matrix in float32."
+)
 
 _SMALL = 500
 """Order of a matrix whose eigenvalues cost nothing."""
@@ -178,13 +181,14 @@ def require_psd(
     affordable = order_budget * len(matrix) ** 3 / 3.0 <= FULL_CHECK_FLOPS
     if affordable and factorises(matrix, tolerance):
         return True
-    _require_minors(matrix, label, tolerance)
+    remedy = SINGLE_REMEDY if _is_rounded(matrix) else INDEFINITE_REMEDY
+    _require_minors(matrix, label, tolerance, remedy)
     if affordable:
         smallest = smallest_eigenvalue(matrix)
     else:
         steps = int(_EXAMINATION_FLOPS / (2.0 * order_budget * len(matrix) ** 2))
         smallest = smallest_ritz(product or matrix.__matmul__, len(matrix), min(max(steps, _FEWEST), _MOST))
-    _require_above(smallest, label, tolerance)
+    _require_above(smallest, label, tolerance, remedy)
     return affordable
 
 
@@ -244,11 +248,18 @@ def smallest_eigenvalue(matrix: FloatArray) -> float:
     return float(np.linalg.eigvalsh(matrix.astype(np.float64, copy=False))[0])
 
 
-def _require_above(smallest: float, label: str, allowed: float) -> None:
+def _is_rounded(matrix: FloatArray) -> bool:
+    """Whether a float64 matrix holds float32 numbers, whose rounding is all that keeps it from being semidefinite."""
+    with np.errstate(over="ignore"):
+        single = matrix.astype(np.float32)
+    return bool(np.array_equal(single, matrix)) and factorises(matrix, psd_tolerance(single))
+
+
+def _require_above(smallest: float, label: str, allowed: float, remedy: str = INDEFINITE_REMEDY) -> None:
     if smallest < -allowed:
         raise InvalidKernel(
             f"{label} is not positive semidefinite: smallest eigenvalue {smallest:.3g}, allowed {-allowed:.3g}. "
-            f"{INDEFINITE_REMEDY}"
+            f"{remedy}"
         )
 
 
@@ -282,7 +293,7 @@ def mirrored(square: Array) -> Array:
     return square
 
 
-def _require_minors(matrix: FloatArray, label: str, tolerance: float) -> None:
+def _require_minors(matrix: FloatArray, label: str, tolerance: float, remedy: str) -> None:
     """Diagonal entries and 2x2 principal minors of K + tolerance I are nonnegative."""
     diagonal = np.diagonal(matrix).astype(np.float64)
     if diagonal.min() < -tolerance:
@@ -301,7 +312,7 @@ def _require_minors(matrix: FloatArray, label: str, tolerance: float) -> None:
                 f"{label} is not positive semidefinite: "
                 f"|{label}[{row}, {column}]| = {abs(matrix[row, column]):.3g} "
                 f"exceeds the geometric mean {bound[row] * bound[column]:.3g} of its diagonal entries "
-                f"(a negative 2x2 minor). {INDEFINITE_REMEDY}"
+                f"(a negative 2x2 minor). {remedy}"
             )
 
 

@@ -31,7 +31,7 @@ from mklref.certificate.allowance import (
     squares_error,
     weights_error,
 )
-from mklref.certificate.intercept import best_intercept, intercept_objective
+from mklref.certificate.intercept import intercept_objective, middle_intercept
 from mklref.certificate.loss_terms import STRETCHED
 from mklref.exceptions import NotApplicable
 from mklref.kernels import ArrayStack
@@ -205,7 +205,7 @@ class Machine(Together, ABC):
         scores = self.image()
         intercept = self.multiplier() if solved and self.problem.intercept else np.inf
         if not np.isfinite(intercept):
-            intercept = best_intercept(self.problem, scores)
+            intercept = middle_intercept(self.problem, scores)
         return scores, intercept, intercept_objective(self.problem, scores, intercept)
 
     def image(self) -> Array:

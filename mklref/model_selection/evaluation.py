@@ -217,8 +217,8 @@ def evaluate(
     InvalidType
         A model that predicts no target, or params that are no mapping.
     InvalidInput, InvalidParameter
-        Targets of another number or shape than the samples; a share outside of (0, 1), or classes that are too small to
-        be held out.
+        Targets, weights or groups of another number or shape than the samples; a share outside of (0, 1), or classes
+        that are too small to be held out.
     Interrupted
         Ctrl-C came before the first part was finished.
 

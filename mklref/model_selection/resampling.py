@@ -15,7 +15,7 @@ from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_method_params, column_or_1d
+from sklearn.utils.validation import _check_method_params, column_or_1d, has_fit_parameter
 
 from mklref._typing import Array
 from mklref._validate import checked_count, checked_number, checked_verbosity, require_one_order
@@ -25,7 +25,15 @@ from mklref.estimators.blocks import Joined, joined
 from mklref.estimators.folds import splits_of
 from mklref.estimators.samples import own_errors, real_targets
 from mklref.estimators.workers import gathered
-from mklref.exceptions import Interrupted, InterruptedWarning, InvalidTarget, InvalidType, warn
+from mklref.exceptions import (
+    Interrupted,
+    InterruptedWarning,
+    InvalidInput,
+    InvalidParameter,
+    InvalidTarget,
+    InvalidType,
+    warn,
+)
 from mklref.multiclass import as_one_kind
 
 
@@ -40,7 +48,13 @@ def samples_of(
         require_one_order({"X": table, "y": y}, InvalidTarget)
         require_one_order({"X": table, "y": y, "groups": groups, **(params or {})})
         targets = column_or_1d(as_one_kind(y) if is_classifier(model) else np.asarray(y), warn=True)
-        return tuple(indexable(table, real_targets(targets) if is_regressor(model) else targets, groups))
+        found = indexable(table, real_targets(targets) if is_regressor(model) else targets, groups)
+    for name, own in (params or {}).items():
+        if str(name).rpartition("__")[2] in ("sample_weight", "groups") and np.ndim(own) and len(own) != len(targets):
+            raise InvalidInput(
+                f"params[{name!r}] has {len(own)} entries for {len(targets)} samples; give one for each."
+            )
+    return tuple(found)
 
 
 def fitted_to(model: Any, X: Any, y: Any, train: Any, params: Mapping[str, Any] | None) -> Any:
@@ -159,7 +173,8 @@ def stability(
     Raises
     ------
     InvalidInput, InvalidParameter, InvalidType
-        fits or share is out of range, or the model, or the targets, are none.
+        fits or share is out of range; the model, or the targets, are none; params that `fit` does not take, or weights
+        of another number of samples.
     Interrupted
         Ctrl-C came before the first fit was finished.
 
@@ -171,7 +186,7 @@ def stability(
     fits, shown = checked_count("fits", fits, 2, "the more, the finer the shares."), checked_verbosity(verbose)
     checked_number("share", share, "(0, 1)", lambda x: 0.0 < x < 1.0, "the part of the rows in each fit.")
     checked_params(params)
-    if isinstance(model, Pipeline):
+    if isinstance(model, Pipeline) and len(model):
         before = clone(model[:-1]) if len(model) > 1 else None
         X, model = (X if before is None else before.fit_transform(X, y)), model[-1]
     if not isinstance(model, BaseMKL):
@@ -179,6 +194,8 @@ def stability(
             f"model is {type(model).__name__}, which learns no kernel weights; give MKLClassifier, MKLRegressor, a "
             "search, or a pipeline that ends in one."
         )
+    if unknown := [name for name in params or {} if not has_fit_parameter(model, name)]:
+        raise InvalidParameter(f"params names {unknown[0]!r}, which fit of {type(model).__name__} does not take.")
     X, y, _ = samples_of(model, X, y, params)
     cut: Any = StratifiedShuffleSplit if is_classifier(model) else ShuffleSplit
     parts = cut(fits, train_size=share, random_state=random_state)

@@ -15,7 +15,7 @@ from mklref._validate import as_float_array, checked_flag, checked_tolerance
 from mklref.certificate import Certificate, RigorousCertificate, certify, repair
 from mklref.certificate.bounds import dual_objective, relative, unit_of
 from mklref.certificate.feasible import repaired_weights
-from mklref.certificate.intercept import best_intercept, intercept_objective
+from mklref.certificate.intercept import intercept_objective, middle_intercept
 from mklref.exceptions import MKLError
 from mklref.problem import Problem, dual_norms, require_problem
 from mklref.regularizers import Fixed
@@ -354,7 +354,7 @@ def _far(reading: Reading, gap: float) -> bool:
     squares, scores = np.maximum(images @ beta, 0.0), theta @ images
     moved = squares if not violations else np.maximum(problem.kernels.quadratic(inside), 0.0)
     lower, _ = dual_objective(problem, [inside], moved)
-    losses = intercept_objective(problem, scores, best_intercept(problem, scores))
+    losses = intercept_objective(problem, scores, middle_intercept(problem, scores))
     upper = losses + problem.regularizer.value(theta * np.sqrt(squares))
     return bool(upper - lower > gap * max(abs(upper), unit_of(problem)))
 
@@ -368,7 +368,7 @@ def _share_of_effect(problem: Problem, upper: float, lower: float) -> float:
     if problem.intercept_cost:
         return 0.0
     zero = np.zeros(problem.n_samples)
-    constant = intercept_objective(problem, zero, best_intercept(problem, zero))
+    constant = intercept_objective(problem, zero, middle_intercept(problem, zero))
     return min(abs(relative(upper - lower, constant - lower)), 1.0)
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mklref._validate import written
 from mklref.certificate import certify, repair
 from mklref.certificate.bounds import dual_losses
-from mklref.certificate.intercept import best_intercept, intercept_objective
+from mklref.certificate.intercept import intercept_objective, middle_intercept
 from mklref.certificate.verdict import apart
 from mklref.exceptions import InvalidParameter
 from mklref.losses import LOSSES, EpsilonInsensitive, Loss
@@ -222,7 +222,7 @@ def permuted_machines(problem: Problem, point: Point) -> Iterator[Reading]:
         images = point.weights @ problem.kernels.apply(row)
         for (q, (one, samples, *_)), (k, sign) in product(enumerate(problem.machines), enumerate((1.0, -1.0))):
             beta, scores = repair(one, sign * row[samples])[0], sign * images[samples]
-            b = best_intercept(one, scores) if given[p] is None else sign * given[p]
+            b = middle_intercept(one, scores) if given[p] is None else sign * given[p]
             lacks[q, p, k] = intercept_objective(one, scores, b) - dual_losses(one, [beta]) + beta @ scores
     rows = linear_sum_assignment(np.nan_to_num(lacks.min(axis=2), nan=1e300, posinf=1e300))[1]
     if np.any(rows != P):

@@ -113,6 +113,7 @@ def test_tolerances_beyond_rounding_end_honestly(name):
     assert solution.status in (Status.STALLED, Status.ITERATION_LIMIT)
     assert not solution.certificate.is_optimal(1e-15)
     assert solution.certificate.relative_gap < 1e-3
+    assert solve(name, tol=1e308).status is Status.OPTIMAL  # as any point is, by a tolerance whose square overflows
 
 
 @pytest.mark.parametrize("name", ["simplemkl", "gradient_descent"])

@@ -17,8 +17,10 @@ from scipy.optimize import minimize_scalar
 from mklref import solve
 from mklref.certificate import best_intercept, intercept
 from mklref.certificate.intercept import intercept_objective
+from mklref.exceptions import InvalidInput, InvalidType
 from mklref.kernels import FactorStack
 from mklref.losses import SquaredHinge
+from mklref.multiclass import MulticlassProblem
 from mklref.problem import Problem
 
 WITH_INTERCEPT = [loss for loss in LOSSES if loss.intercept != "forbidden"]
@@ -151,6 +153,17 @@ def test_a_loss_may_have_jumps_and_curvature(rng):
         reference = minimize_scalar(lambda b, p=problem, s=scores: objective(p, s, b), bounds=(-200, 200))
         found = objective(problem, scores, best_intercept(problem, scores))
         assert found <= reference.fun * (1.0 + 1e-12)
+
+
+def test_what_are_no_scores_of_a_machine_have_no_best_intercept():
+    """NaN among them gave hinge some number, and the labels of three classes passed for targets."""
+    problem = Problem([np.eye(6)], [-1, 1] * 3)
+    for scores in (np.full(6, np.nan), [0.0] * 5 + [np.inf], np.zeros((6, 1)), 0.0, [[0.0], []]):
+        with pytest.raises(InvalidInput, match=r"scores(\[\d\])? (is|has shape) "):
+            best_intercept(problem, scores)
+    for other in (None, MulticlassProblem([np.eye(6)], [0, 1, 2] * 2)):
+        with pytest.raises(InvalidType, match=r"problem is .*; give a Problem, of several machines that of one"):
+            best_intercept(other, np.zeros(6))
 
 
 @pytest.mark.parametrize("C", [1e-6, 1.0, 1e6])

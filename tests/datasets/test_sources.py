@@ -137,9 +137,13 @@ def test_generators_are_seeded_and_pass_for_data_sets(make):
     [
         (lambda rng: datasets.kloft_toy(rng, 51, relevant=1), "n = 51 is odd.*take 52"),
         (lambda rng: datasets.kloft_toy(rng, 50, relevant=51), r"relevant = 51 must be an integer in \[1, 50\]"),
-        (lambda rng: datasets.two_norm(rng, 1), "n = 1 must be an integer at least 2"),
+        (lambda rng: datasets.two_norm(rng, 1), r"n = 1 must be an integer in \[2, 1000000000\]"),
         (lambda rng: datasets.waveform(rng, 2.5), "n = 2.5 must be an integer"),
-        (lambda rng: datasets.waveform(rng, "9"), "n = '9' must be an integer at least 3"),
+        (lambda rng: datasets.waveform(rng, "9"), r"n = '9' must be an integer in \[3"),
+        *(
+            (lambda rng, make=make: make(rng, 10**5000), r"n = an integer beyond 1e\+30 must be an integer in \[")
+            for make in (datasets.two_norm, datasets.waveform, datasets.p300, datasets.single_cells)
+        ),
         (lambda rng: datasets.two_norm(rng, 9).subset(-1, 0), "samples = -1 must be an integer of at least 1"),
         (lambda rng: datasets.noisy_signal(rng, "Bumps"), "'Bumps' is no signal; known are LinChirp, Wave"),
         (lambda rng: datasets.single_cells(rng, 9, noise=1e308), r"noise = 1e\+308 must lie in \[-1e100, 1e100\]"),

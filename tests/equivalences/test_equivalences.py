@@ -118,6 +118,8 @@ def numbers(regularizer):
 
 
 def test_an_edge_refuses_other_problems_and_says_where_it_leads_from():
+    with pytest.raises(InvalidType, match=r"problem is NoneType; give a mklref\.Problem"):
+        leaving(None)
     problem = make_problem(regularizer=Lp(2), n=18)
     solution = reference.solve(problem)
     edge = next(edge for edge in EQUIVALENCES if edge.name == "tikhonov to ivanov")

@@ -16,7 +16,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from mklref import Groups
-from mklref.estimators import MKLClassifier, MKLOneClass, MKLRegressor
+from mklref.estimators import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor, TableEncoder
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget, InvalidType
 from mklref.kernels import gaussian, linear, per_variable
 
@@ -32,6 +32,45 @@ def test_names_of_columns(three_classes):
     assert model.score(frame, y) > 0.5
     with pytest.raises(ValueError, match="The feature names should match those that were passed during fit"):
         model.predict(pd.DataFrame(X_new, columns=["age", "mass", "height"]))
+
+
+@pytest.mark.parametrize("labels", [[2, 0, 1], pd.to_datetime(["2021", "2020", "2022"])], ids=["numbers", "days"])
+def test_columns_whose_names_are_no_texts_are_not_taken_in_another_order(three_classes, tmp_path, labels):
+    X, y, _ = three_classes
+    frame = pd.DataFrame(X, columns=labels)
+    search = MKLClassifierCV("linear,rbf(1)", Cs=[1.0], cv=2).fit(frame, y)
+    search.save(tmp_path / "model.npz")
+    features = MKLClassifier("linear,rbf(1)", approximation=3).fit(frame, y)
+    for model in (search, MKLClassifierCV.load(tmp_path / "model.npz"), MKLClassifier.load(tmp_path / "model.npz")):
+        np.testing.assert_array_equal(model.predict(frame), model.predict(X))
+        for method in (model.predict, model.decision_function, model.contributions, features.transform):
+            for other in (
+                frame[sorted(labels)],
+                frame.iloc[:, :2],
+                frame.assign(**{"3": 0.0}).rename(columns={"3": 3}),
+            ):
+                with pytest.raises(
+                    InvalidInput, match=r"X has the columns .*, the model was fitted to 20?.*same order"
+                ):
+                    method(other)
+    assert model.fit(X, y).predict(frame[sorted(labels)]).shape == y.shape, "no names, none to compare"
+    np.testing.assert_array_equal(
+        TableEncoder().fit(frame).transform(frame[sorted(labels)]).columns, list(map(str, labels))
+    )
+
+
+def test_columns_of_new_precomputed_kernels_are_the_training_samples_in_their_order(three_classes, tmp_path):
+    X, y, X_new = three_classes
+    ids = [f"s{i}" for i in range(len(X))]
+    K, K_new = pd.DataFrame(X @ X.T, ids, ids), pd.DataFrame(X_new @ X.T, columns=ids)
+    for grams, pick in ((K, lambda K: K), ([K, K + 1.0], lambda K: [K_new, K])):
+        model = MKLClassifier("precomputed").fit(grams, y)
+        model.save(tmp_path / "model.npz")
+        for own in (model, MKLClassifier.load(tmp_path / "model.npz")):
+            expected = own.predict(pick(K_new))
+            np.testing.assert_array_equal(own.predict(pick(K_new.set_axis(range(len(X)), axis=1))), expected)
+            with pytest.raises(InvalidInput, match=r"X has the columns s35, s34.*, the model was fitted to s0, s1"):
+                own.predict(pick(K_new[ids[::-1]]))
 
 
 def test_groups_of_the_kernels(three_classes):
@@ -77,6 +116,11 @@ def test_texts(tmp_path):
     loaded = MKLClassifier.load(tmp_path / "model.npz")
     np.testing.assert_array_equal(loaded.decision_function(texts), model.decision_function(texts))
     assert cross_val_score(model, texts, y, cv=3).mean() == 1.0
+    for approximation in (6, Nystroem(n_components=6)):
+        near = clone(model).set_params(approximation=approximation).fit(texts, y)
+        np.testing.assert_allclose(near.decision_function(texts), model.decision_function(texts), atol=1e-2)
+        with pytest.raises(InvalidInput, match="kernel 'linear' takes numbers, X holds texts"):
+            clone(near).set_params(kernels="spectrum(1), linear").fit(texts, y)
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         model.fit(texts, y[1:])
     with pytest.raises(InvalidInput, match="X is the text 'AACC'; give a list of texts"):

@@ -9,7 +9,7 @@ import sklearn
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import balanced_accuracy_score, r2_score
 from sklearn.model_selection import GroupKFold, KFold, cross_validate
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 
@@ -179,6 +179,27 @@ def test_what_predicts_no_target_is_not_evaluated(three_classes, model, params, 
             stability(model, X, y, params=params)
     with pytest.raises(InvalidType, match="X is None"):
         stability(MKLClassifier("linear"), None, y)
+
+
+@pytest.mark.parametrize("n", [27, 35])
+def test_weights_of_another_number_of_samples_are_refused_also_where_it_is_that_of_a_training_part(three_classes, n):
+    X, y, _ = three_classes
+    pipeline = make_pipeline(StandardScaler(), MKLClassifier("linear"))
+    for use, name in (
+        (lambda params: evaluate(pipeline, X, y, params=params), "standardscaler__sample_weight"),
+        (lambda params: evaluate(pipeline, X, y, params=params), "groups"),
+        (lambda params: stability(pipeline, X, y, params=params), "sample_weight"),
+    ):
+        with pytest.raises(
+            InvalidInput, match=rf"params\['{name}'\] has {n} entries for 36 samples; give one for each"
+        ):
+            use({name: [1.0] * n})
+    with pytest.raises(
+        InvalidParameter, match="params names 'model__sample_weight', which fit of MKLClassifier does not"
+    ):
+        stability(pipeline, X, y, params={"model__sample_weight": np.ones(36)})
+    with pytest.raises(InvalidType, match="model is Pipeline, which learns no kernel weights"):
+        stability(Pipeline([]), X, y)
 
 
 def test_a_search_is_evaluated_by_nested_cross_validation(three_classes):

@@ -41,7 +41,8 @@ from mklref.model_selection import evaluate
         (["1,234", "5,678", "9,012"], "number", ".", "number:,", "'1,234' is read as 1234"),
         (["1.2"] * 19 + ["<1"], "number", ".", "category", "1 cells are no numbers and count as missing: '<1'"),
         (["1", "2", "3"] * 5, "number", ".", "category", "whole numbers of 3 values, taken by their size"),
-        (["3", "4", "5", "6"], "leave", "", "number", "it counts the rows"),
+        ([str(i) for i in range(3, 13)], "leave", "", "number", "it counts the rows"),
+        (["3", "4", "5", "7"], "number", ".", "leave", "it may count the rows"),  # as doses may, by design
         (["Yes", "no", "", "NO"], "flag", "yes", "", ""),
         (["2020-01-31", "2020-02-01"], "date", "ymd", "", ""),
         (["31.01.2020", "1.2.2020", "2020-01-31", "3. März 2021"], "date", "dmy", "", ""),
@@ -212,7 +213,9 @@ def test_blocks_in_different_orders_are_not_put_side_by_side(three_classes):
             with pytest.raises(InvalidType, match=f"the block 'b' of X {says}"):
                 use({"a": left, "b": block}, y)
     lacking = right.set_axis([*ids[1:], "s36"]).astype("Float64").mask(X[:, 2:] > 0.0)
-    with pytest.raises(InvalidInput, match="Input X contains NaN"):
+    with pytest.raises(
+        InvalidInput, match=r"Input X contains NaN, a missing value: mklref\.estimators\.table_pipeline"
+    ):
         model.fit({"a": left, "b": lacking}, y)
     with pytest.raises(InvalidType, match=r"X is AnnData; give its blocks, mklref\.estimators\.from_annotated\(X\)"):
         model.fit(type("AnnData", (), {"to_df": None})(), y)
@@ -229,7 +232,7 @@ def test_a_target_that_pandas_calls_missing_is_named(three_classes, dtype):
 
 
 def test_targets_in_another_order_than_their_samples_are_refused(three_classes):
-    """By the names of their rows; other names, and rows that are counted, say nothing of an order."""
+    """By the names of their rows; other names, and rows that are counted where others are named, tell no order."""
     X, y, _ = three_classes
     ids = [f"s{i}" for i in range(len(X))]
     frame, model = pd.DataFrame(X, index=ids).rename(columns=str), MKLClassifier("linear")
@@ -244,7 +247,10 @@ def test_targets_in_another_order_than_their_samples_are_refused(three_classes):
     shuffled = np.random.default_rng(0).permutation(len(X))
     for target in (turned.loc[ids], pd.Series(y), pd.Series(y, index=range(7, 7 + len(y)))):
         np.testing.assert_array_equal(model.fit(frame, target).decision_function(frame), scores)
-    model.fit(frame.set_axis(shuffled), pd.Series(y))
+    model.fit(frame.set_axis(10 + shuffled), pd.Series(y))  # some of whose names are numbers of rows
+    for use in (model.fit, TableEncoder().fit):
+        with pytest.raises(InvalidTarget, match=r"number 0 is \d+ in the first, 0 in the second\..*reset_index"):
+            use(frame.set_axis(shuffled), pd.Series(y))
     pairs = pd.MultiIndex.from_product([range(len(X) // 2), list("ab")])
     days = pd.date_range("2020", periods=len(X))
     twice, counted = [0] * len(X), range(1, len(X) + 1)
@@ -377,6 +383,15 @@ def test_cells_of_another_notation_do_not_pass_for_missing_ones_in_silence():
             found = encoder.transform(pd.DataFrame({"dose": cells}))
         np.testing.assert_array_equal(found[:2], [[0.0, 1.0]] * 2)
     encoder.transform(pd.DataFrame({"dose": ["1,5", *["2.25"] * 9]}))  # as many as a fit would let pass
+
+
+def test_what_a_user_says_of_a_column_is_refused_where_no_cell_is_so_and_warned_of_where_some_are_not():
+    table = pd.DataFrame({"dose": ["x", "1", "y", "2"], "name": list("suvw")})
+    for kind in ("number", "number:,", "flag:yes", "date"):
+        with pytest.raises(InvalidParameter, match=f"column 'name': '{kind}': its cells, such as 's', are no such"):
+            TableEncoder({"name": kind}).fit(table)
+    with pytest.warns(MKLWarning, match=r"2 of 4 cells, such as 'x', are no number and .*\. Correct them, or say"):
+        TableEncoder({"dose": "number"}).fit(table)
 
 
 def test_numbers_mean_the_same_as_integers_as_floats_and_beside_cells_of_any_notation():

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 from makers import make_samples
 
-from mklref.exceptions import InvalidInput, InvalidParameter
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.kernels import gaussian, linear, on, per_group, per_variable
 
 NAMES = ["blood_iron", "age", "blood_zinc", "eye_left", "eye_right_far"]
@@ -38,6 +38,12 @@ def test_columns(frame, columns, chosen):
     assert K.names == ("rbf:1[part]", "rbf:2[part]")
     new = make_samples(np.random.default_rng(3), 4, 5)
     np.testing.assert_allclose(K.new(new), expected.new(new[:, chosen]), rtol=1e-12)
+
+
+@pytest.mark.parametrize("group", [None, True, 1.5, ["blood"]])
+def test_the_name_of_a_group_is_a_text_or_a_number(group):
+    with pytest.raises(InvalidType, match=r"group is .*; give its name as a text, or a number"):
+        on(group, "iron", linear())
 
 
 def test_groups_from_prefixes_and_from_a_dictionary(frame):

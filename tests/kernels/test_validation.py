@@ -105,6 +105,15 @@ def test_the_border_of_symmetry_is_64_rounding_units_of_the_sum(rng, dtype):
         stack([K])
 
 
+def test_a_function_that_rounds_to_float32_is_named_as_such(rng):
+    X = rng.normal(size=(30, 2))
+    single = stack([(X @ X.T).astype(np.float32).astype(np.float64)])
+    with pytest.raises(InvalidKernel, match=r"not positive semidefinite: .* Its entries are float32 numbers, which"):
+        single.require_psd()
+    with pytest.raises(InvalidKernel, match="Drop the kernel, clip"):
+        stack([np.float32(X @ X.T - 0.1)]).require_psd()
+
+
 def test_the_warning_points_at_the_caller(K):
     K[0][2, 4] *= 1 + 1e-15
     with warnings.catch_warnings(record=True) as caught:
