@@ -62,7 +62,7 @@ def weights(theta: Array, names: Sequence[str] | None = None, ranges: tuple[Arra
     step = BAR + 6
     bars = "".join(
         f'<text x="150" y="{k * step + BAR - 2}" font-size="11" text-anchor="end" fill="currentColor">'
-        f"{escape(_short(labels[m]))}</text>"
+        f"{escape(shortened(labels[m]))}</text>"
         f'<rect x="158" y="{k * step}" width="{160 * abs(theta[m]) / largest:.1f}" height="{BAR}" '
         f'fill="{BLUE if theta[m] >= 0.0 else ORANGE}"/>'
         f'<text x="{164 + 160 * abs(theta[m]) / largest:.1f}" y="{k * step + BAR - 2}" font-size="11" '
@@ -105,8 +105,9 @@ def formula(latex: str) -> str:
     return f"<div>$$ {escape(latex)} $$</div>"
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 24 else text[:23] + "…"
+def shortened(text: str, longest: int = 24) -> str:
+    """So many characters at most, from both ends: names such as rbf:1[mean concavity] differ in either."""
+    return text if len(text) <= longest else f"{text[: longest // 2]}…{text[longest // 2 + 1 - longest :]}"
 
 
 def problem(shown: Any, statement: str) -> str:
