@@ -445,7 +445,9 @@ def test_long_names_are_shortened_within(solution):
 def test_a_page_is_made_where_nobody_found_a_solution(problem):
     check = mklref.crosscheck(problem, formulations=["dual"], solvers=["CLARABEL"])
     failed = tuple(replace(row, solution=None) for row in check.rows)
-    assert replace(check, rows=failed).to_html().count("<svg") == 4
+    html = replace(check, rows=failed).to_html()
+    assert html.count("<svg") == 4
+    assert "Undecided: 0 of 1 problem passed." in " ".join(html.split())  # nothing contradicts anything
 
 
 def test_without_matplotlib_the_remedy_is_named(monkeypatch):

@@ -215,13 +215,16 @@ def _own_exponents(regularizer: reg.Regularizer) -> dict[str, Any]:
 
 
 def number(x: float) -> str:
-    r"""A number as its reader would write it: 4/3, \infty, 0.1, 2 \cdot 10^{-7}."""
+    r"""A number as its reader would write it: 4/3, \infty, 0.1, 2 \cdot 10^{-7}; in six digits, or as many as tell it
+    from 1 and other simple fractions."""
     if np.isinf(x):
         return r"\infty"
     near = Fraction(x).limit_denominator(12)
-    if abs(float(near) - x) <= 1e-14 * max(1.0, abs(x)):
+    if abs(float(near) - x) <= 1e-14 * abs(x):
         return str(near)
-    mantissa, _, exponent = f"{x:.6g}".partition("e")
+    texts = (f"{x:.{digits}g}" for digits in range(6, 18))
+    text = next(text for text in texts if Fraction(text).limit_denominator(12) != Fraction(text))
+    mantissa, _, exponent = text.partition("e")
     return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa
 
 

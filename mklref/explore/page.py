@@ -232,7 +232,8 @@ def paths(shown: Shown) -> str:
 def values(shown: Shown, stopped: Callable[[], bool]) -> Iterator[str]:
     """Tables that grow by a row for each formulation as it is solved."""
     bounds = shown.solution.certificate
-    rows = [("native", f"{bounds.lower:.9g} … {bounds.upper:.9g}", f"{shown.seconds:.3f}", "the certified interval")]
+    certified = " … ".join(_display.outwards(bounds.lower, bounds.upper))
+    rows = [("native", certified, f"{shown.seconds:.3f}", "the certified interval")]
     names = formulations(shown)
     for k, (name, stated) in enumerate(work.conic(shown, stopped)):
         value = "" if stated.value is None else f"{stated.value:.9g}"

@@ -59,7 +59,14 @@ def render(checks: Mapping[str, CrossCheck], facts: Mapping[str, str] | None = N
         }
         for title, check in checks.items()
     ]
-    passed = all(check.passed for check in checks.values())
+    failed = any(check.contradictions for check in checks.values())
+    undecided = "Undecided" if any(not check.passed for check in checks.values()) else "Passed"
     return str(
-        template.render(sections=sections, facts=facts or {}, passed=passed, columns=COLUMNS, numeric=list(NUMERIC))
+        template.render(
+            sections=sections,
+            facts=facts or {},
+            outcome="Failed" if failed else undecided,
+            columns=COLUMNS,
+            numeric=list(NUMERIC),
+        )
     )
