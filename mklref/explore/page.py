@@ -96,10 +96,9 @@ def _in_lines(formula: str) -> str:
     return r"\begin{gathered} " + r" \\ ".join(part.strip() for part in formula.split(r"\qquad")) + r" \end{gathered}"
 
 
-def primer(formulation: str, loss: str = State.loss) -> str:
+def primer(formulation: str) -> str:
     """The equation as a paper prints it, in ten lines of cvxpy."""
-    differs = f"<p>The paper has its own loss; the loss {loss} is in what stands on the left.</p>"
-    own = "" if loss == State.loss else differs
+    own = "<p>The paper has its own loss and regulariser; those of this page are in the formulas.</p>"
     return f"<h3>As its paper prints it</h3>{own}{_python(_printed()[PRIMERS[formulation][0]])}"
 
 
