@@ -148,6 +148,19 @@ def test_no_number_is_written_as_another_that_is_simpler(x, said):
     assert number(x) == said
 
 
+def test_a_statement_of_a_problem_says_what_belongs_to_it():
+    squared = mklref.Problem(K, X[:, 0], loss="squared", regularizer=HalfPower(1), intercept=False)
+    primal, dual = squared.to_latex("group_lasso").split(r"\\")
+    assert r"g_m \le \tfrac12" in dual  # R* is 0 there, and infinite elsewhere
+    assert "- 0" not in dual
+    assert r"\tfrac12 \sum_m \rho_m," in primal
+    concave = mklref.Problem(K, Y, regularizer=mklref.Power(2)).to_latex("generalized_block_norm")
+    assert r"\rho_m^{4/3}" in concave  # and no g that nothing defines
+    classes = mklref.MulticlassProblem(K, np.arange(8) % 3, intercept=False)
+    assert "b" not in re.sub(r"\\\w+", "", classes.to_latex("multiclass"))
+    assert r"t = f + b" in _latex.statement("sdp")
+
+
 def test_a_factor_is_no_part_of_a_denominator():
     problem = mklref.Problem(K, X[:, 0], loss="epsilon_insensitive:0.1", regularizer=mklref.Power(2))
     stated = problem.to_latex("dual")

@@ -168,7 +168,7 @@ def _power(p: float) -> Penalty:
 def _half_power(q: float) -> Penalty:
     primal = rf"\tfrac12 \sum_m \rho_m^{{{number(q)}}}"
     if q == 1.0:
-        return Penalty(primal, "0", (r"g_m \le \tfrac12",), r"\tfrac18 \sum_m \theta_m")
+        return Penalty(r"\tfrac12 \sum_m \rho_m", "0", (r"g_m \le \tfrac12",), r"\tfrac18 \sum_m \theta_m")
     if q == 2.0:
         return Penalty(primal, r"\tfrac12 \sum_m g_m^2", weight_set=(r"\theta_m \le 1",))
     star, p = conjugate_exponent(q), ball_exponent(q)
