@@ -66,7 +66,7 @@ REGULARIZERS = {
         r"\tfrac{1}{8} \sum_m \left(\tfrac{3}{4}\, ",
     ),
     mklref.WeightedL1([1.0, 2.0, 3.0]): (r"\omega_m\, \rho_m", r"g_m \le \omega_m", r"\omega_m^2\, \theta_m"),
-    mklref.Tikhonov(2, 0.5): (r"\rVert_{4/3}^{4/3}", r"\frac{1}{8}", r"\tfrac{1}{2}\, \lVert\theta\rVert_{2}^2"),
+    mklref.Tikhonov(2, 0.5): (r"\rVert_{4/3}^{4/3}", r"\tfrac{1}{8}", r"\tfrac{1}{2}\, \lVert\theta\rVert_{2}^2"),
     mklref.ElasticNet(0.3): (r"\tfrac{7}{10}\, \rho_m", r"\tfrac{5}{3}\, \sum_m \max", r"1 - \tfrac{3}{10}\, \theta_m"),
     mklref.ElasticNet(0.3, form="ivanov"): (
         r"\tfrac{7}{10} \left(",

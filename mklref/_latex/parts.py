@@ -132,7 +132,7 @@ def penalties(regularizer: reg.Regularizer) -> Penalty:
             block, dual = number(block_exponent(p)), number(conjugate_exponent(p))
             return Penalty(
                 rf"\frac{{3}}{{4^{{2/3}}}} {scale(mu, '1/3')} \lVert\rho\rVert_{{{block}}}^{{4/3}}",
-                rf"\frac{{1}}{{{number(16.0 * mu)}}} \lVert (g_m^2)_m \rVert_{{{dual}}}^2",
+                rf"{factor(1.0 / (16.0 * mu))} \lVert (g_m^2)_m \rVert_{{{dual}}}^2",
                 weight_penalty=times(mu, rf"\lVert\theta\rVert_{{{number(p)}}}^2"),
             )
         case reg.ElasticNet(lam=lam, form=form):

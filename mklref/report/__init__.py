@@ -59,13 +59,14 @@ def render(checks: Mapping[str, CrossCheck], facts: Mapping[str, str] | None = N
         }
         for title, check in checks.items()
     ]
+    passed = bool(checks) and all(check.passed for check in checks.values())
     failed = any(check.contradictions for check in checks.values())
-    undecided = "Undecided" if any(not check.passed for check in checks.values()) else "Passed"
+    outcome = "Passed" if passed else "Failed" if failed else "Undecided"
     return str(
         template.render(
             sections=sections,
             facts=facts or {},
-            outcome="Failed" if failed else undecided,
+            outcome=outcome,
             columns=COLUMNS,
             numeric=list(NUMERIC),
         )
