@@ -6,6 +6,7 @@ light and on dark pages. Every text is escaped.
 
 from __future__ import annotations
 
+import decimal
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
@@ -21,6 +22,13 @@ WIDTH, BAR = 320, 12
 BLUE, ORANGE = "#3b7dd8", "#c8621b"
 
 
+def outwards(lower: float, upper: float, digits: int = 9) -> tuple[str, str]:
+    """Bounds in so many digits, rounded away from each other: what is printed is as true as what it stands for."""
+    sides = ((lower, decimal.ROUND_FLOOR), (upper, decimal.ROUND_CEILING))
+    rounded = [float(decimal.Context(digits, side).create_decimal(repr(float(end)))) for end, side in sides]
+    return f"{rounded[0]:.{digits}g}", f"{rounded[1]:.{digits}g}"
+
+
 def page(title: str, facts: Mapping[str, str], *parts: str) -> str:
     """A title, facts as two columns, and what comes below."""
     rows = "".join(
@@ -33,9 +41,10 @@ def page(title: str, facts: Mapping[str, str], *parts: str) -> str:
 
 
 def interval(lower: float, upper: float, relative_gap: float) -> str:
-    """The interval [lower, upper] in the digits that both have in common, and a bar as long as digits are proved."""
+    """The interval [lower, upper], and a bar as long as digits are proved."""
+    said = "{} ≤ P* ≤ {}".format(*outwards(lower, upper))
     if not (math.isfinite(lower) and math.isfinite(upper)):
-        return f"<p>{lower:.9g} ≤ P* ≤ {upper:.9g}</p>"
+        return f"<p>{said}</p>"
     digits = 16.0 if relative_gap <= 0.0 else min(16.0, max(0.0, -math.log10(relative_gap)))
     end = WIDTH * digits / 16.0
     ticks = "".join(
@@ -44,8 +53,7 @@ def interval(lower: float, upper: float, relative_gap: float) -> str:
     )
     label = f"The optimum is proved to {digits:.1f} digits"
     return (
-        f'<p>{lower:.9g} ≤ P* ≤ {upper:.9g}, <span style="white-space:nowrap">relative gap {relative_gap:.1e}</span>'
-        "</p>"
+        f'<p>{said}, <span style="white-space:nowrap">relative gap {relative_gap:.1e}</span></p>'
         f'<svg class="mklref-interval" role="img" aria-label="{label}" width="{WIDTH + 24}" height="40"'
         f' viewBox="-12 0 {WIDTH + 24} 40"><title>{label}</title>'
         f'<rect width="{WIDTH}" height="18" fill="none" stroke="currentColor" stroke-opacity=".5"/>'
@@ -62,7 +70,7 @@ def weights(theta: Array, names: Sequence[str] | None = None, ranges: tuple[Arra
     step = BAR + 6
     bars = "".join(
         f'<text x="150" y="{k * step + BAR - 2}" font-size="11" text-anchor="end" fill="currentColor">'
-        f"{escape(_short(labels[m]))}</text>"
+        f"{escape(shortened(labels[m]))}</text>"
         f'<rect x="158" y="{k * step}" width="{160 * abs(theta[m]) / largest:.1f}" height="{BAR}" '
         f'fill="{BLUE if theta[m] >= 0.0 else ORANGE}"/>'
         f'<text x="{164 + 160 * abs(theta[m]) / largest:.1f}" y="{k * step + BAR - 2}" font-size="11" '
@@ -105,8 +113,9 @@ def formula(latex: str) -> str:
     return f"<div>$$ {escape(latex)} $$</div>"
 
 
-def _short(text: str) -> str:
-    return text if len(text) <= 24 else text[:23] + "…"
+def shortened(text: str, longest: int = 24) -> str:
+    """So many characters at most, from both ends: names such as rbf:1[mean concavity] differ in either."""
+    return text if len(text) <= longest else f"{text[: longest // 2]}…{text[longest // 2 + 1 - longest :]}"
 
 
 def problem(shown: Any, statement: str) -> str:

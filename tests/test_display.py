@@ -10,6 +10,7 @@ import pytest
 
 import mklref
 from mklref import _display, _latex, kernels, reference
+from mklref._latex.parts import number
 from mklref.exceptions import InvalidParameter, NotApplicable
 from mklref.formulations import FORMULATIONS
 from mklref.losses import LOSSES
@@ -53,13 +54,25 @@ REGULARIZERS = {
     mklref.Fixed([1.0, 2.0, 0.0]): (r"\rho_m^2 / w_m", r"w_m\, g_m^2", r"\theta_m \le w_m"),
     mklref.Mahalanobis(np.eye(3)): (r"\rho_m^2 / \theta_m", r"u^\top E\, u", r"\theta^\top E^{-1} \theta \le 1"),
     mklref.Groups([[0, 1], [2]], p=0.25, q=0.5): (r"_{8/7}^2", r"\rVert_{4}", r"\rVert_{4/3} \le 1"),
-    mklref.Power(3): (r"+ 2/3 \sum_m \rho_m^{3/2}", r"1/3 \sum_m g_m^{3}", r"1/6 \sum_m \theta_m^{3}"),
+    mklref.Power(3): (
+        r"+ \tfrac{2}{3} \sum_m \rho_m^{3/2}",
+        r"\tfrac{1}{3} \sum_m g_m^{3}",
+        r"\tfrac{1}{6} \sum_m \theta_m^{3}",
+    ),
     mklref.Power(1): (r"\sum_m \rho_m", r"g_m \le 1", r"\sum_m \theta_m"),
-    HalfPower(1.5): (r"\rho_m^{3/2}", r"1/4 \sum_m \left(4/3\, g_m\right)^{3}", r"1/8 \sum_m \left(3/4\, "),
+    HalfPower(1.5): (
+        r"\rho_m^{3/2}",
+        r"\tfrac{1}{4} \sum_m \left(\tfrac{4}{3}\, g_m\right)^{3}",
+        r"\tfrac{1}{8} \sum_m \left(\tfrac{3}{4}\, ",
+    ),
     mklref.WeightedL1([1.0, 2.0, 3.0]): (r"\omega_m\, \rho_m", r"g_m \le \omega_m", r"\omega_m^2\, \theta_m"),
-    mklref.Tikhonov(2, 0.5): (r"\rVert_{4/3}^{4/3}", r"\frac{1}{8}", r"1/2\, \lVert\theta\rVert_{2}^2"),
-    mklref.ElasticNet(0.3): (r"7/10\, \rho_m", r"5/3\, \sum_m \max", r"1 - 3/10\, \theta_m"),
-    mklref.ElasticNet(0.3, form="ivanov"): (r"7/10 \left(", r"5/7\, \tau^2 + 5/3\, ", r"1 - 3/10\, \theta_m} \le 1"),
+    mklref.Tikhonov(2, 0.5): (r"\rVert_{4/3}^{4/3}", r"\tfrac{1}{8}", r"\tfrac{1}{2}\, \lVert\theta\rVert_{2}^2"),
+    mklref.ElasticNet(0.3): (r"\tfrac{7}{10}\, \rho_m", r"\tfrac{5}{3}\, \sum_m \max", r"1 - \tfrac{3}{10}\, \theta_m"),
+    mklref.ElasticNet(0.3, form="ivanov"): (
+        r"\tfrac{7}{10} \left(",
+        r"\tfrac{5}{7}\, \tau^2 + \tfrac{5}{3}\, ",
+        r"1 - \tfrac{3}{10}\, \theta_m} \le 1",
+    ),
 }
 """What stands for R in `mixed_norm`, for R* in `dual` and for psi in `weighted_primal`."""
 
@@ -81,10 +94,10 @@ def test_the_regulariser_is_written_out(regularizer):
         ("squared_hinge", r"\max(0,\, 1 - y_i t_i)^2", r"y_i \beta_i \ge 0"),
         ("logistic", r"\log(1 + e^{-y_i t_i})", r"H(y_i \beta_i / C)"),
         ("squared", r"\tfrac12 (y_i - t_i)^2", r"\frac12 \sum_i \beta_i^2 / C"),
-        (mklref.EpsilonInsensitive(0.1), r"|y_i - t_i| - 1/10)", r"1/10 \lVert\beta\rVert_1"),
-        (mklref.SquaredEpsilonInsensitive(0.1), r"- 1/10)^2", r"1/10 \lVert\beta\rVert_1"),
-        (mklref.Huber(1.5), r"V_{3/2}(y_i - t_i)", r"|\beta_i| \le 3/2\, C"),
-        (mklref.Pinball(0.25), r"1/4 (y_i - t_i)", r"-3/4\, C \le \beta_i \le 1/4\, C"),
+        (mklref.EpsilonInsensitive(0.1), r"|y_i - t_i| - 1/10)", r"\tfrac{1}{10} \lVert\beta\rVert_1"),
+        (mklref.SquaredEpsilonInsensitive(0.1), r"- 1/10)^2", r"\tfrac{1}{10} \lVert\beta\rVert_1"),
+        (mklref.Huber(1.5), r"V_{3/2}(y_i - t_i)", r"|\beta_i| \le \tfrac{3}{2}\, C"),
+        (mklref.Pinball(0.25), r"\tfrac{1}{4} (y_i - t_i)", r"-\tfrac{3}{4}\, C \le \beta_i \le \tfrac{1}{4}\, C"),
         ("one_class", r"\max(0,\, -t_i)", r"\mathbf 1^\top\beta = 1"),
         ("density_level_set", r"\max(0,\, 1 - t_i)", r"0 \le \beta_i \le C"),
     ],
@@ -121,6 +134,40 @@ def test_problems_of_several_machines_and_of_signed_weights_are_written_out():
     parsed(_display.weights(np.array([1.0, -0.5])))
 
 
+@pytest.mark.parametrize(
+    ("x", "said"),
+    [
+        (1.0 + 1e-7, "1.0000001"),
+        (1e-15, r"1 \cdot 10^{-15}"),
+        (1.0 - 1e-9, "0.999999999"),
+        (0.9 - 1.0, "-1/10"),
+        (2.0 / 2.1, "0.952381"),
+    ],
+)
+def test_no_number_is_written_as_another_that_is_simpler(x, said):
+    assert number(x) == said
+
+
+def test_a_statement_of_a_problem_says_what_belongs_to_it():
+    squared = mklref.Problem(K, X[:, 0], loss="squared", regularizer=HalfPower(1), intercept=False)
+    primal, dual = squared.to_latex("group_lasso").split(r"\\")
+    assert r"g_m \le \tfrac12" in dual  # R* is 0 there, and infinite elsewhere
+    assert "- 0" not in dual
+    assert r"\tfrac12 \sum_m \rho_m," in primal
+    concave = mklref.Problem(K, Y, regularizer=mklref.Power(2)).to_latex("generalized_block_norm")
+    assert r"\rho_m^{4/3}" in concave  # and no g that nothing defines
+    classes = mklref.MulticlassProblem(K, np.arange(8) % 3, intercept=False)
+    assert "b" not in re.sub(r"\\\w+", "", classes.to_latex("multiclass"))
+    assert r"t = f + b" in _latex.statement("sdp")
+
+
+def test_a_factor_is_no_part_of_a_denominator():
+    problem = mklref.Problem(K, X[:, 0], loss="epsilon_insensitive:0.1", regularizer=mklref.Power(2))
+    stated = problem.to_latex("dual")
+    assert r"- \tfrac{1}{10} \lVert\beta\rVert_1" in stated
+    assert re.findall(r"(?<![_{])\d+/\d+ ", stated) == []
+
+
 def test_notebooks_show_interval_and_weights_as_bars():
     solution = mklref.solve(PROBLEM, tol=1e-8)
     html = solution._repr_html_()
@@ -130,8 +177,7 @@ def test_notebooks_show_interval_and_weights_as_bars():
     frame, bar = tree.find(".//svg[@class='mklref-interval']").iter("rect")
     digits = 16 * float(bar.get("width")) / float(frame.get("width"))
     assert digits == pytest.approx(-np.log10(solution.certificate.relative_gap), abs=0.05)
-    assert f"{solution.certificate.lower:.9g}" in html
-    assert f"{solution.certificate.upper:.9g}" in html
+    assert all(bound in html for bound in _display.outwards(solution.certificate.lower, solution.certificate.upper))
 
 
 def test_a_bad_point_says_what_is_wrong_with_it():

@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 import mklref
+from mklref._display import outwards
 from mklref.exceptions import InvalidParameter
 from mklref.explore import State, app, page, serve, state as states, views, walk, work
 
@@ -121,10 +122,20 @@ def test_data_that_are_no_table_start_no_server(tmp_path):
             serve.explore(0, browser=False, data=data)
 
 
+LINES = r'(stroke="#.*?>)<title>', r"(color:.*?)</span>"
+
+
+def test_the_ends_of_a_narrow_interval_are_told_apart():
+    solution = mklref.solve(states.problem_of(SMALL)[0], tol=1e-6)
+    again = mklref.solve(states.problem_of(SMALL)[0], tol=1e-6, start=solution)
+    ends = re.findall(r'text-anchor="end" fill="currentColor">(.*?)<', views.bounds(again))
+    assert len(set(ends)) == 3
+
+
 def test_pictures_hold_the_numbers():
     shown, _ = work.solved(replace(SMALL, p="1"), {})
     html = page.optimum(shown, page.ranges(shown))
-    assert f"{shown.solution.certificate.lower:.9g}" in html
+    assert outwards(shown.solution.certificate.lower, shown.solution.certificate.upper)[0] in html
     assert "as good within" in html
     assert page.paths(shown).count("<polyline") == 2 * (3 + 1 + 1)  # three kernels, a line, axes
     assert page.paths(shown).count("<circle") == 0
@@ -132,6 +143,9 @@ def test_pictures_hold_the_numbers():
     assert work.extend(shown)
     assert page.paths(shown).count("<circle") == 20 * 3
     assert "follow" not in page.paths(shown)
+    many = views.paths([1.0, 2.0], np.ones((2, 9)), list("abcdefghi"), None, "C"), views.legend(list("abcdefghi"))
+    looks = [re.findall(pattern, html) for pattern, html in zip(LINES, many, strict=True)]
+    assert [len(set(look)) for look in looks] == [9, 9]
     points, *_ = views.grid_of(states.sample_of(SMALL).X)
     parts = views.parts(shown.solution, shown.kernels.new(points))
     f = shown.solution.decision_function(shown.kernels.new(points))

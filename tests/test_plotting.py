@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 
 import mklref
@@ -15,6 +17,7 @@ from mklref import MKLClassifier, plotting
 from mklref.datasets import load
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MissingExtra
 from mklref.kernels import alignment, diagnose, gaussian, linear, per_variable, stack
+from mklref.report import render
 
 matplotlib = pytest.importorskip("matplotlib")
 matplotlib.use("Agg")
@@ -131,6 +134,7 @@ def test_weights_of_whatever_has_weights(problem, solution):
         (lambda: plotting.path([1.0], 3), "solutions is one int; give a sequence", InvalidInput),
         (lambda: plotting.weight_paths([THETA], [1.0], names=NAMES[:2]), "2 names for 5 kernels", InvalidInput),
         (lambda: plotting.alignment(np.ones((2, 3))), r"kernels has shape \(2, 3\); give alignments", InvalidInput),
+        (lambda: plotting.alignment(-9.0 * np.eye(2)), r"kernels holds -9; .* in \[-1, 1\]", InvalidInput),
         (lambda: plotting.sparsity(np.ones((2, 0))), r"coef has shape \(2, 0\)", InvalidInput),
         (
             lambda: plotting.weights(MKLClassifier()),
@@ -165,6 +169,63 @@ def test_what_cannot_be_drawn_is_refused(call, message, error):
 def test_axes_of_other_projections_of_the_plane_are_drawn_on():
     ax = plt.figure().add_subplot(projection="polar")
     assert plotting.weights(THETA, ax=ax) is ax
+
+
+def looks(lines):
+    return [(line.get_color(), line.get_linestyle(), line.get_marker()) for line in lines]
+
+
+def test_no_two_entries_of_a_legend_look_alike(solution, rng):
+    names = [f"{kind}[v{v}]" for v in range(9) for kind in ("linear", "rbf:1")]
+    bars = plotting.weights(np.arange(1.0, 19.0), names, by="variable")
+    assert bars.get_legend() is None  # nine groups, eight colours, and names beside the bars
+    lines = plotting.weight_paths(np.ones((2, 9)), [1.0, 2.0], most=9).get_legend().legend_handles
+    runs = plotting.gap({f"run {k}": solution for k in range(9)}).get_legend().legend_handles
+    X, y = rng.normal(size=(18, 2)), np.arange(18) % 9
+    model = MKLClassifier("rbf:0.1").fit(X, y)
+    points = plotting.contributions(model, X, labels=y).get_legend().legend_handles
+    assert {len(set(looks(handles))) for handles in (lines, runs, points)} == {9}
+    ax = plotting.surface(model, X, y, points=4)
+    assert len({path.tobytes() for path in [dots.get_paths()[0].vertices for dots in ax.collections[1:10]]}) == 2
+    assert len({tuple(shade) for shade in ax.collections[0].cmap(np.arange(9))}) == 9
+
+
+def test_runs_are_named_by_texts(solution):
+    ax = plotting.gap({"_mine": solution, "$^$": solution, "x\n" * 99: solution, 4: solution})
+    ax.figure.draw_without_rendering()
+    assert legend(ax) == [" _mine", r"\$^\$", "x x x x x x x x …x x x x x x x x", "4"]
+
+
+def test_a_path_is_drawn_from_the_smallest_value():
+    values, theta, errors = [10.0, 0.1, 1.0], np.array([[1.0, 1.0], [1.0, 0.0], [0.5, 0.0]]), [-0.2, 0.3, 0.1]
+    ax = plotting.path(values, theta, errors=errors)
+    counts, mean = ax.lines[0], ax.figure.axes[1].lines[0]
+    assert counts.get_xdata().tolist() == mean.get_xdata().tolist() == [0.1, 1.0, 10.0]
+    assert counts.get_ydata().tolist() == [1, 1, 2]
+    assert mean.get_ydata().tolist() == [0.3, 0.1, -0.2]
+    assert ax.figure.axes[1].get_ylim()[0] < -0.2
+    assert plotting.weight_paths(theta, values).lines[0].get_ydata().tolist() == [1.0, 0.5, 1.0]
+    assert plotting.weight_paths(theta[:1], values[:1]).lines[0].get_marker() == "."
+
+
+def test_negative_alignments_have_a_colour_of_their_own():
+    ax = plotting.alignment(np.array([[1.0, -0.9], [-0.9, 1.0]]))
+    assert ax.images[0].get_clim() == (-1.0, 1.0)
+    assert plotting.alignment(np.eye(2)).images[0].get_clim() == (0.0, 1.0)
+
+
+def test_legends_have_room_above_a_picture(rng):
+    names = [f"rbf:1[the variable with the long name {v}]" for v in range(6)]
+    X = rng.normal(size=(40, 2))
+    model = MKLClassifier("linear").fit(X, X[:, 0] > 0)
+    many = plotting.contributions(model, X, labels=[f"a class with the number {i % 20}" for i in range(40)])
+    for ax in (plotting.weights(np.ones(6), names, by="variable"), many):
+        ax.figure.draw_without_rendering()
+        shown = ax.get_legend().get_window_extent()
+        assert shown.x1 <= ax.figure.bbox.x1
+        assert shown.y1 <= ax.figure.bbox.y1
+    assert len(plotting.contributions(model, X[:1]).get_yticks()) == 1  # nothing varies, and yet it is drawn
+    assert plotting.contributions(model, X, labels=[""] * 40).get_legend() is None
 
 
 def test_a_path_without_kernels():
@@ -301,6 +362,29 @@ def test_surface_of_three_classes_and_of_numbers(rng):
     assert plotting.surface(regression, X, X.sum(axis=1), points=10).get_xlabel() == "x0"
 
 
+def test_targets_and_predictions_share_a_scale(rng):
+    X = rng.normal(size=(20, 2))
+    ax = plotting.surface(mklref.MKLRegressor("linear", C=1e-3).fit(X, X[:, 0]), X, 10.0 * X[:, 0], points=5)
+    surface, dots, *_ = ax.collections
+    assert surface.get_clim() == dots.get_clim()
+    assert surface.get_clim()[1] >= 10.0 * X[:, 0].max()
+
+
+def test_classes_without_scores_are_regions(rng):
+    X = rng.normal(size=(20, 2))
+    model = KNeighborsClassifier(1).fit(X, np.where(X[:, 0] > 0, "right", "left"))
+    ax = plotting.surface(model, X, model.predict(X), points=5)
+    assert set(np.unique(ax.collections[0].get_array())) == {0, 1}
+    for k, dots in enumerate(ax.collections[1:]):
+        assert dots.get_facecolor()[0].tolist() == list(matplotlib.colors.to_rgba(plotting.COLOURS[k]))
+
+
+def test_a_variable_that_does_not_vary_has_a_surface(rng):
+    X = np.column_stack([rng.normal(size=20), np.full(20, 3.0)])
+    ax = plotting.surface(Plane(), X, np.sign(X[:, 0]), points=5)
+    assert ax.get_ylim() == pytest.approx((2.92, 3.08))
+
+
 def test_intervals_of_a_cross_check(problem):
     small = problem.replace(C=10.0)
     check = mklref.crosscheck(small, formulations=["dual", "mixed_norm"], solvers=["CLARABEL"])
@@ -347,20 +431,25 @@ def test_names_are_text_whatever_they_are_made_of(problem, solution, name, shown
         legend = ax.get_legend()
         texts = [*ax.get_yticklabels(), *(legend.get_texts() if legend else [])]
         assert shown in [text.get_text() for text in texts], what
+    names[1:4] = "#010101 id=", "<script>&", "\u65e5"  # a colour of ours, a tag, and what matplotlib's font lacks
     part = mklref.Problem(stack(K[:, ::5, ::5], names=names), problem.y[::5])
-    check = mklref.crosscheck(part, formulations=["dual"], solvers=["CLARABEL"])
-    assert check.to_html().count("<svg") == 4
+    html = mklref.crosscheck(part, formulations=["dual"], solvers=["CLARABEL"]).to_html()
+    assert html.count("<svg") == 4
+    assert all(f">{escape(name)}</text>" in html for name in names[1:4])
 
 
-def test_long_names_are_shortened(solution):
+def test_long_names_are_shortened_within(solution):
     ax = plotting.weights(solution, ["x" * 300, *(f"K{m}" for m in range(1, len(solution.weights)))])
-    assert "x" * 31 + "…" in [text.get_text() for text in ax.get_yticklabels()]
+    assert "x" * 16 + "…" + "x" * 15 in [text.get_text() for text in ax.get_yticklabels()]
 
 
 def test_a_page_is_made_where_nobody_found_a_solution(problem):
     check = mklref.crosscheck(problem, formulations=["dual"], solvers=["CLARABEL"])
     failed = tuple(replace(row, solution=None) for row in check.rows)
-    assert replace(check, rows=failed).to_html().count("<svg") == 4
+    html = replace(check, rows=failed).to_html()
+    assert html.count("<svg") == 4
+    assert "Undecided: 0 of 1 problem passed." in " ".join(html.split())  # nothing contradicts anything
+    assert "Undecided: 0 of 0 problems passed." in " ".join(render({}).split())
 
 
 def test_without_matplotlib_the_remedy_is_named(monkeypatch):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mklref._crosscheck.row import NATIVE, Row, common_interval, distance, interval_size
+from mklref._display import outwards
 from mklref.certificate.allowance import weights_error
 from mklref.problem import Problem
 
@@ -77,7 +78,7 @@ class CrossCheck:
             row.solver,
             _number(row.value),
             "" if np.isnan(off) else "inside" if off == 0.0 else f"{off:.0e}",
-            *map(_number, (*bounds, *own)),
+            *("" if text == "nan" else text for ends in (bounds, own) for text in outwards(*ends)),
             f"{row.seconds:.2f}",
             row.status,
         )
@@ -214,7 +215,7 @@ class CrossCheck:
     def _unchecked(self) -> str:
         low, high = self.interval
         if not self.narrow:
-            return f"all that is certified is {low:.9g} <= P* <= {high:.9g}, wider than {self.tol:.0e} of it"
+            return f"all that is certified is {_interval((low, high), 9)}, wider than {self.tol:.0e} of it"
         return "no solver stands by the value of a formulation"
 
     @property
@@ -330,8 +331,8 @@ def _number(value: float) -> str:
     return "" if np.isnan(value) else f"{value:.9g}"
 
 
-def _interval(interval: tuple[float, float]) -> str:
-    return f"{interval[0]:.12g} <= P* <= {interval[1]:.12g}"
+def _interval(interval: tuple[float, float], digits: int = 12) -> str:
+    return " <= P* <= ".join(outwards(*interval, digits))
 
 
 def _json(value: float) -> float | str:

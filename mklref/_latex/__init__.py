@@ -153,7 +153,8 @@ def _group_lasso(s: Parts) -> str:
     return (
         r"\begin{aligned} & \min_{w}\quad \frac12 \sum_{i=1}^n c_i \left(y_i - \sum_{m=1}^M (X_m w_m)_i\right)^2"
         rf" + {s.penalty}, && \rho_m = \lVert w_m\rVert \\"
-        rf" & \max_{{\beta}}\quad y^\top\beta - \frac12 \sum_{{i=1}}^n \frac{{\beta_i^2}}{{c_i}} - {s.conjugate},"
+        r" & \max_{\beta}\quad y^\top\beta - \frac12 \sum_{i=1}^n \frac{\beta_i^2}{c_i}"
+        rf"{f' - {s.conjugate}' * (s.conjugate != '0')}{such_that(*s.domain)},"
         r" && g_m = \lVert X_m^\top \beta\rVert \end{aligned}"
     )
 
@@ -161,8 +162,8 @@ def _group_lasso(s: Parts) -> str:
 def _multiclass(s: Parts) -> str:
     losses = r"\sum_{p} \sum_{i} c_i\, V(t_{i,p},\, y_{i,p})" if s.general else of_machines(s.losses)
     return (
-        rf"\min_{{V,\, b}}\quad {losses} + {s.penalty}, \qquad \rho_m = \lVert V_m\rVert_F,"
-        r"\quad t_p = \sum_{m=1}^M L_{m,p}\, V_{m,p} + b_p"
+        rf"\min_{{V{s.over_intercept}}}\quad {losses} + {s.penalty}, \qquad \rho_m = \lVert V_m\rVert_F,"
+        rf"\quad t_p = \sum_{{m=1}}^M L_{{m,p}}\, V_{{m,p}}{' + b_p' * bool(s.over_intercept)}"
     )
 
 
@@ -170,7 +171,8 @@ def _sdp(s: Parts) -> str:
     return (
         rf"\min_{{\mu,\, f,\, s{s.over_intercept}}}\quad {s.losses} + \frac s2{s.intercept}"
         r" \qquad\text{subject to}\quad \begin{pmatrix} K(\mu) & f \\ f^\top & s \end{pmatrix} \succeq 0,\quad"
-        r" \operatorname{tr} K(\mu) = c,\quad K(\mu) = \sum_{m=1}^M \mu_m K_m"
+        r" \operatorname{tr} K(\mu) = c,\quad K(\mu) = \sum_{m=1}^M \mu_m K_m,"
+        rf"\quad t = f{' + b' * bool(s.over_intercept)}"
     )
 
 
@@ -181,6 +183,8 @@ THREE_BLOCK_NORMS = (
 TWO_PENALTIES = r"\begin{cases} \mu\, \lVert\theta\rVert_p^2 \\ \frac\mu2 \sum_m h(\theta_m) \end{cases}"
 NET = r"\sum_{m=1}^M \left((1-\lambda) \lVert v_m\rVert + \frac\lambda2 \lVert v_m\rVert^2\right)"
 
+CONCAVE = r"\sum_{m=1}^M g\left(\lVert v_m\rVert^2\right)"
+
 STATEMENTS: dict[str, Callable[[Parts], str]] = {
     "dual": _dual,
     "mixed_norm": _mixed,
@@ -190,7 +194,7 @@ STATEMENTS: dict[str, Callable[[Parts], str]] = {
     "semi_infinite": lambda s: _cuts(s, ""),
     "block_norm": lambda s: _mixed(s, THREE_BLOCK_NORMS if s.general else None),
     "sup_block_norm": _sup,
-    "generalized_block_norm": lambda s: _mixed(s, r"\sum_{m=1}^M g\left(\lVert v_m\rVert^2\right)"),
+    "generalized_block_norm": lambda s: _mixed(s, CONCAVE if s.general else None),
     "ivanov": lambda s: _weighted(s, *(s.weight_set or (r"\sum_{m=1}^M \theta_m^p \le 1",)), penalty=""),
     "tikhonov": lambda s: _weighted(s, *s.weight_set, penalty=TWO_PENALTIES if s.general else None),
     "elastic_net": lambda s: _mixed(s, NET if s.general else None),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -52,7 +53,7 @@ def parts_of(problem: Problem) -> Parts:
     cost = problem.intercept_cost
     return Parts(
         losses=total,
-        intercept=(" + b" if cost == 1.0 else rf" + {number(cost)}\, b") if cost else "",
+        intercept=(" + b" if cost == 1.0 else rf" + {factor(cost)}\, b") if cost else "",
         over_intercept=r",\, b" if problem.intercept else "",
         dual_losses=dual,
         feasible=((rf"\mathbf 1^\top\beta = {number(cost)}",) if problem.intercept else ()) + box,
@@ -76,15 +77,15 @@ def losses(loss: kinds.Loss, c: str) -> tuple[str, str, tuple[str, ...]]:
         case kinds.Squared():
             return r"\tfrac12 (y_i - t_i)^2", f"{y} - {square}", ()
         case kinds.EpsilonInsensitive(epsilon=e):
-            tube = rf"{y} - {number(e)} \lVert\beta\rVert_1"
+            tube = rf"{y} - {factor(e)} \lVert\beta\rVert_1"
             return rf"\max(0,\, |y_i - t_i| - {number(e)})", tube, (rf"|\beta_i| \le {c}",)
         case kinds.SquaredEpsilonInsensitive(epsilon=e):
-            tube = rf"{y} - {number(e)} \lVert\beta\rVert_1 - {square}"
+            tube = rf"{y} - {factor(e)} \lVert\beta\rVert_1 - {square}"
             return rf"\tfrac12 \max(0,\, |y_i - t_i| - {number(e)})^2", tube, ()
         case kinds.Huber(delta=d):
             return rf"V_{{{number(d)}}}(y_i - t_i)", f"{y} - {square}", (rf"|\beta_i| \le {times(d, c)}",)
         case kinds.Pinball(tau=tau):
-            low, high = number(tau - 1.0), number(tau)
+            low, high = factor(tau - 1.0), factor(tau)
             value = rf"\max\left({high} (y_i - t_i),\, {low} (y_i - t_i)\right)"
             return value, y, (rf"{low}\, {c} \le \beta_i \le {high}\, {c}",)
         case kinds.OneClass():
@@ -131,7 +132,7 @@ def penalties(regularizer: reg.Regularizer) -> Penalty:
             block, dual = number(block_exponent(p)), number(conjugate_exponent(p))
             return Penalty(
                 rf"\frac{{3}}{{4^{{2/3}}}} {scale(mu, '1/3')} \lVert\rho\rVert_{{{block}}}^{{4/3}}",
-                rf"\frac{{1}}{{{number(16.0 * mu)}}} \lVert (g_m^2)_m \rVert_{{{dual}}}^2",
+                rf"{factor(1.0 / (16.0 * mu))} \lVert (g_m^2)_m \rVert_{{{dual}}}^2",
                 weight_penalty=times(mu, rf"\lVert\theta\rVert_{{{number(p)}}}^2"),
             )
         case reg.ElasticNet(lam=lam, form=form):
@@ -158,21 +159,21 @@ def _power(p: float) -> Penalty:
     q = 2.0 * p / (p + 1.0)
     star = conjugate_exponent(q)
     return Penalty(
-        rf"{number(1.0 / q)} \sum_m \rho_m^{{{number(q)}}}",
-        rf"{number(1.0 / star)} \sum_m g_m^{{{number(star)}}}",
-        weight_penalty=rf"{number(0.5 / p)} \sum_m \theta_m^{{{number(p)}}}",
+        rf"{factor(1.0 / q)} \sum_m \rho_m^{{{number(q)}}}",
+        rf"{factor(1.0 / star)} \sum_m g_m^{{{number(star)}}}",
+        weight_penalty=rf"{factor(0.5 / p)} \sum_m \theta_m^{{{number(p)}}}",
     )
 
 
 def _half_power(q: float) -> Penalty:
     primal = rf"\tfrac12 \sum_m \rho_m^{{{number(q)}}}"
     if q == 1.0:
-        return Penalty(primal, "0", (r"g_m \le \tfrac12",), r"\tfrac18 \sum_m \theta_m")
+        return Penalty(r"\tfrac12 \sum_m \rho_m", "0", (r"g_m \le \tfrac12",), r"\tfrac18 \sum_m \theta_m")
     if q == 2.0:
         return Penalty(primal, r"\tfrac12 \sum_m g_m^2", weight_set=(r"\theta_m \le 1",))
     star, p = conjugate_exponent(q), ball_exponent(q)
-    conjugate = rf"{number(0.5 * q / star)} \sum_m \left({number(2.0 / q)}\, g_m\right)^{{{number(star)}}}"
-    weights = rf"{number(0.25 * q / p)} \sum_m \left({number(0.5 * q)}\, \theta_m\right)^{{{number(p)}}}"
+    conjugate = rf"{factor(0.5 * q / star)} \sum_m \left({factor(2.0 / q)}\, g_m\right)^{{{number(star)}}}"
+    weights = rf"{factor(0.25 * q / p)} \sum_m \left({factor(0.5 * q)}\, \theta_m\right)^{{{number(p)}}}"
     return Penalty(primal, conjugate, weight_penalty=weights)
 
 
@@ -188,13 +189,13 @@ def _groups_of(groups: reg.Groups) -> Penalty:
 
 
 def _elastic_net(lam: float, form: str) -> Penalty:
-    rest, own = number(1.0 - lam), number(lam)
+    rest, own = factor(1.0 - lam), factor(lam)
     of_tau, of_excess = times(0.5 / (1.0 - lam), ""), times(0.5 / lam, "")
     if form == "tikhonov":
         return Penalty(
-            rf"\sum_m \left({rest}\, \rho_m + {number(0.5 * lam)}\, \rho_m^2\right)",
+            rf"\sum_m \left({rest}\, \rho_m + {factor(0.5 * lam)}\, \rho_m^2\right)",
             rf"{of_excess}\sum_m \max(0,\, g_m - {rest})^2",
-            weight_penalty=rf"\tfrac12 \sum_m \frac{{{number((1.0 - lam) ** 2)}\, \theta_m}}{{1 - {own}\, \theta_m}}",
+            weight_penalty=rf"\tfrac12 \sum_m \frac{{{factor((1.0 - lam) ** 2)}\, \theta_m}}{{1 - {own}\, \theta_m}}",
         )
     return Penalty(
         rf"\tfrac12 \left({rest} \left(\sum_m \rho_m\right)^2 + {own} \sum_m \rho_m^2\right)",
@@ -215,14 +216,21 @@ def _own_exponents(regularizer: reg.Regularizer) -> dict[str, Any]:
 
 
 def number(x: float) -> str:
-    r"""A number as its reader would write it: 4/3, \infty, 0.1, 2 \cdot 10^{-7}."""
+    r"""A number as its reader would write it: 4/3, \infty, 0.1, 2 \cdot 10^{-7}, and 1 + 10^{-7} not as 1."""
     if np.isinf(x):
         return r"\infty"
     near = Fraction(x).limit_denominator(12)
-    if abs(float(near) - x) <= 1e-14 * max(1.0, abs(x)):
+    if abs(float(near) - x) <= 1e-14 * abs(x):
         return str(near)
-    mantissa, _, exponent = f"{x:.6g}".partition("e")
+    texts = (f"{x:.{digits}g}" for digits in range(6, 18))
+    text = next(text for text in texts if Fraction(text).limit_denominator(12) != Fraction(text))
+    mantissa, _, exponent = text.partition("e")
     return rf"{mantissa} \cdot 10^{{{int(exponent)}}}" if exponent else mantissa
+
+
+def factor(x: float) -> str:
+    r"""A number before a symbol: \tfrac{1}{10} x, since 1/10 x reads as one over 10 x."""
+    return re.sub(r"(\d+)/(\d+)", r"\\tfrac{\1}{\2}", number(x))
 
 
 def over(one: str, other: str) -> str:
@@ -235,7 +243,7 @@ def over(one: str, other: str) -> str:
 
 def times(x: float, symbol: str) -> str:
     """x times a symbol, without a factor 1."""
-    return symbol if x == 1.0 else rf"{number(x)}\, {symbol}"
+    return symbol if x == 1.0 else rf"{factor(x)}\, {symbol}"
 
 
 def scale(x: float, exponent: str) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
+from mklref._display import outwards
 from mklref._validate import checked_number
 from mklref.certificate.bounds import relative
 
@@ -96,7 +97,7 @@ class Bounds:
         return cls(**values)
 
     def __str__(self) -> str:
-        return f"{self.lower:.9g} <= P* <= {self.upper:.9g}, relative gap {self.relative_gap:.1e}"
+        return "{} <= P* <= {}, relative gap {:.1e}".format(*outwards(self.lower, self.upper), self.relative_gap)
 
 
 def apart(one: float, other: float) -> tuple[str, str]:

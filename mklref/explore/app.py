@@ -131,7 +131,7 @@ def _at_once(state: State, shown: Shown, stopped: Callable[[], bool]) -> Iterato
         ("optimum", lambda: page.optimum(shown)),
         ("formulations", lambda: _list("formulation", names, formulation)),
         ("statement", lambda: page.statement(shown, formulation)),
-        ("primer", lambda: page.primer(formulation, shown.state.loss)),
+        ("primer", lambda: page.primer(formulation)),
         ("decision", lambda: page.decision(shown)),
         ("walk", walked),
         ("address", lambda: _address(replace(state, formulation=formulation, walk=steps.taken))),

@@ -96,10 +96,9 @@ def _in_lines(formula: str) -> str:
     return r"\begin{gathered} " + r" \\ ".join(part.strip() for part in formula.split(r"\qquad")) + r" \end{gathered}"
 
 
-def primer(formulation: str, loss: str = State.loss) -> str:
+def primer(formulation: str) -> str:
     """The equation as a paper prints it, in ten lines of cvxpy."""
-    differs = f"<p>The paper has its own loss; the loss {loss} is in what stands on the left.</p>"
-    own = "" if loss == State.loss else differs
+    own = "<p>The paper has its own loss and regulariser; those of this page are in the formulas.</p>"
     return f"<h3>As its paper prints it</h3>{own}{_python(_printed()[PRIMERS[formulation][0]])}"
 
 
@@ -178,7 +177,7 @@ def _how_unique(regularizer: Regularizer) -> str:
     if (isinstance(regularizer, Lp) and regularizer.p > 1.0) or (
         isinstance(regularizer, BlockNorm) and 1.0 < regularizer.q <= 2.0
     ):
-        return "For p above 1 no other weights attain the optimum."
+        return "For p above 1 no other weights of kernels with a part in f attain the optimum."
     if isinstance(regularizer, Lp | BlockNorm):
         return "Other weights may be as good: their ranges are computed."
     return "Whether other weights are as good is computed for p = 1 of an lp ball and q = 1 of a block norm alone."
@@ -232,7 +231,8 @@ def paths(shown: Shown) -> str:
 def values(shown: Shown, stopped: Callable[[], bool]) -> Iterator[str]:
     """Tables that grow by a row for each formulation as it is solved."""
     bounds = shown.solution.certificate
-    rows = [("native", f"{bounds.lower:.9g} … {bounds.upper:.9g}", f"{shown.seconds:.3f}", "the certified interval")]
+    certified = " … ".join(_display.outwards(bounds.lower, bounds.upper))
+    rows = [("native", certified, f"{shown.seconds:.3f}", "the certified interval")]
     names = formulations(shown)
     for k, (name, stated) in enumerate(work.conic(shown, stopped)):
         value = "" if stated.value is None else f"{stated.value:.9g}"

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from mklref._display import BLUE, ORANGE
+from mklref._display import BLUE, ORANGE, shortened
 from mklref._typing import Array
-from mklref.plotting.style import COLOURS
+from mklref.plotting.style import COLOURS, colour
 from mklref.solution import Solution
 
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 36
@@ -46,13 +46,15 @@ class Axes:
         *,
         dots: bool = False,
         title: str = "",
+        dash: str = "",
     ) -> None:
         """Points, joined, and dots at them."""
         places = [self.to(x, y) for x, y in zip(xs, ys, strict=True)]
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
         named = f"<title>{escape(title)}</title>" if title else ""
         self.parts.append(
-            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}">{named}</polyline>'
+            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="{width}" '
+            f'stroke-dasharray="{dash}">{named}</polyline>'
         )
         if dots:
             self.parts += [f'<circle cx="{x:.1f}" cy="{y:.1f}" r="2.5" fill="{colour}"/>' for x, y in places]
@@ -100,18 +102,20 @@ def bounds(solution: Solution) -> str:
     """The certified interval over the iterations."""
     lower, upper = solution.history.column("lower"), solution.history.column("upper")
     finite = np.isfinite(lower) & np.isfinite(upper)
+    count, steps = len(lower), np.arange(float(len(lower)))[finite]
     lower, upper = lower[finite], upper[finite]
     if not len(lower):
         return ""
     best = 0.5 * (lower[-1] + upper[-1])
     away = max(upper.max() - best, min(best - lower.min(), 3.0 * (upper.max() - best) + abs(best)), 1e-12 * abs(best))
-    steps = np.arange(float(len(lower)))
-    axes = Axes((0, max(1, len(lower) - 1)), (best - away, best + away), "The certified interval over the iterations")
+    axes = Axes((0, max(1, count - 1)), (best - away, best + away), "The certified interval over the iterations")
     axes.area(steps, np.maximum(lower, best - away), np.minimum(upper, best + away))
     axes.line(steps, np.minimum(upper, best + away), ORANGE, dots=True)
     axes.line(steps, np.maximum(lower, best - away), BLUE, dots=True)
-    axes.iterations(len(lower))
-    axes.ticks([], [(v, f"{v:.4g}") for v in (axes.y[0], best, axes.y[1])])
+    axes.iterations(count)
+    near = away < 1e-3 * abs(best)  # all three would be one number
+    low, high = (f"{sign}{away:.1g}" if near else f"{end:.4g}" for sign, end in zip("−+", axes.y, strict=True))
+    axes.ticks([], [(axes.y[0], low), (best, f"{best:.4g}"), (axes.y[1], high)])
     axes.text(axes.x[1] / 2, axes.y[0], "the interval over the iterations", dy=31)
     return axes.svg()
 
@@ -142,7 +146,7 @@ def paths(values: Sequence[float], thetas: Array, names: Sequence[str], now: flo
     axes = Axes((0, len(values) - 1), (0.0, most), f"Kernel weights over {what}")
     places = np.arange(float(len(values)))
     for m, theta in enumerate(thetas.T):
-        axes.line(places[known], theta[known], COLOURS[m % len(COLOURS)], dots=True, title=names[m])
+        axes.line(places[known], theta[known], colour(m), dots=True, title=names[m], dash=_dash(m)[0])
     if now is not None:
         here = float(np.interp(np.log(now), np.log(values), places)) if np.isfinite(now) else len(values) - 1
         axes.line([here, here], [0, axes.y[1]], "currentColor", 1.0)
@@ -152,11 +156,16 @@ def paths(values: Sequence[float], thetas: Array, names: Sequence[str], now: flo
     return axes.svg()
 
 
+def _dash(m: int) -> tuple[str, str]:
+    """Lines of one colour are told apart by their dashes, and the words for them in a legend."""
+    return (("", "▬"), ("6 3", "▬ ▬"), ("2 2", "▪▪▪"), ("8 3 2 3", "▬▪"))[m // len(COLOURS) % 4]
+
+
 def legend(names: Sequence[str]) -> str:
     """Which colour of the paths is which kernel."""
     marks = "".join(
         f'<span style="white-space:nowrap;margin-right:1em">'
-        f'<span aria-hidden="true" style="color:{COLOURS[m % len(COLOURS)]}">▬</span> '
+        f'<span aria-hidden="true" style="color:{colour(m)}">{_dash(m)[1]}</span> '
         f"{escape(name)}</span> "
         for m, name in enumerate(names[:MOST])
     )
@@ -234,7 +243,7 @@ def decision(X: Array, y: Array, blocks: Array, names: Sequence[str], solution: 
     each, dots = parts(solution, blocks), samples(X, y, solution)
     shown = [("f, all together", each.sum(axis=0) + solution.intercept)]
     order = np.argsort(-np.abs(each).max(axis=1), kind="stable")
-    shown += [(f"f[{names[m]}]", each[m]) for m in order[:5] if np.abs(each[m]).max() > 0.0]
+    shown += [(f"f[{shortened(names[m])}]", each[m]) for m in order[:5] if np.abs(each[m]).max() > 0.0]
     pictures = "".join(f"<div>{field(X, v, t, dots)}</div>" for t, v in shown)
     return f'<div style="display:grid;grid-template-columns:repeat(auto-fill,minmax(240px,1fr))">{pictures}</div>'
 

@@ -102,7 +102,7 @@ def reached(state: State, names: tuple[str, ...]) -> Reached:
 
 
 def _stop(step: str, problem: Problem, solution: Solution, parameters: str, gap: str) -> tuple[str, ...]:
-    value = f"{solution.certificate.lower:.7g} … {solution.certificate.upper:.7g}"
+    value = " … ".join(_display.outwards(solution.certificate.lower, solution.certificate.upper, 7))
     return step, str(problem.regularizer), f"{problem.C:.6g}", value, parameters, gap
 
 

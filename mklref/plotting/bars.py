@@ -12,7 +12,7 @@ from mklref._ranges import WeightRanges
 from mklref._typing import Array
 from mklref._validate import checked_flag, checked_integer, shown
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
-from mklref.plotting.style import as_text, at_most, axes, colour, labelled, named, numbers
+from mklref.plotting.style import as_text, at_most, axes, colour, columns, labelled, mark, named, numbers
 
 MOST = 40
 """Bars that are drawn; the largest ones if there are more."""
@@ -74,21 +74,24 @@ def weights(
     what = "weights of a group, summed" if total else "weight"
     ax.set_xlabel(what if len(shown) == len(theta) else f"{what} (the {len(shown)} largest of {len(theta)})")
     if len(groups) > 1 and not total:
-        _legend(ax, {group: colour(k) for k, group in enumerate(groups) if k in {labels[j][1] for j in shown}})
+        _legend(ax, [(group, colour(k)) for k, group in enumerate(groups) if k in {labels[j][1] for j in shown}])
     return ax
 
 
-def _legend(ax: Any, colours: Mapping[str, str]) -> None:
-    """One entry a group; without one where each bar is a group of its own."""
+def _legend(ax: Any, colours: Sequence[tuple[str, str]]) -> None:
+    """One entry a group; none for a single group, nor where two groups share a colour."""
     from matplotlib.patches import Patch
 
-    if 1 < len(colours) <= 10:
-        ax.legend(
-            handles=[Patch(color=value, label=as_text(name)) for name, value in colours.items()],
-            loc="lower left",
-            bbox_to_anchor=(0.0, 1.0),
-            ncols=5,
-        )
+    if 1 < len(colours) == len({value for _, value in colours}):
+        handles = [Patch(color=value, label=as_text(name)) for name, value in colours]
+        _above(ax, handles=handles)
+
+
+def _above(ax: Any, **options: Any) -> None:
+    """A legend above the picture, in as many columns as its labels leave room for."""
+    names = [handle.get_label() for handle in options.get("handles", ())] or ax.get_legend_handles_labels()[1]
+    if names:
+        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns(names), **options)
 
 
 def _named(solution: Any, names: Sequence[str] | None) -> tuple[Array, tuple[str, ...]]:
@@ -113,7 +116,10 @@ def _groups(by: str | Mapping[str, Sequence[int]] | None, names: Sequence[str]) 
     if by is None:
         return {"": list(range(len(names)))}
     if isinstance(by, Mapping):
-        groups = {str(name): list(members) if np.iterable(members) else [members] for name, members in by.items()}
+        groups = {
+            str(name): list(dict.fromkeys(members)) if np.iterable(members) else [members]
+            for name, members in by.items()
+        }
         for m in [m for members in groups.values() for m in members]:
             says = f"by names the kernel {m!r}; there are {len(names)}, counted from 0."
             checked_integer(m, 0, len(names) - 1, says)
@@ -160,24 +166,25 @@ def contributions(
     if marks is not None and marks.dtype.kind == "O":  # such as None, which has no order
         marks = marks.astype(str)
     spread = parts.std(axis=0)
-    shown = np.argsort(-spread, kind="stable")[: max(1, min(at_most(most), int(np.sum(spread > 0.0)) or 1))]
-    ax = axes(ax, 6.0, 0.9 + 0.35 * len(shown))
-    rng = np.random.default_rng(0)  # only where a point lies within its row
+    some = np.count_nonzero(np.any(parts != 0.0, axis=0))  # all of one sample, too, where nothing varies
+    shown = np.lexsort((-np.abs(parts).sum(axis=0), -spread))[: max(1, min(at_most(most), some))]
     given = np.zeros(len(parts), dtype=int) if marks is None else np.unique(marks, return_inverse=True)[1]
-    kinds = [""] if marks is None else [str(name) for name in np.unique(marks)]
+    kinds = [""] if marks is None else [as_text(name) for name in np.unique(marks)]
+    ax = axes(ax, 6.0, 0.9 + 0.35 * len(shown) + 0.2 * (len(kinds) // columns(kinds)))
+    rng = np.random.default_rng(0)  # only where a point lies within its row
     for place, m in enumerate(shown):
         heights = place + rng.uniform(-0.28, 0.28, size=len(parts))
         for k, kind in enumerate(kinds):
             own = given == k
-            label = as_text(kind) if place == 0 and kind else None
-            ax.plot(parts[own, m], heights[own], ".", color=colour(k), alpha=0.6, markersize=4, label=label)
+            look = {"alpha": 0.6, "markersize": 2.5, "linestyle": "none", **mark(k)}
+            ax.plot(parts[own, m], heights[own], label=kind if place == 0 else None, **look)
     ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=0)
     ax.set_yticks(np.arange(len(shown)), [as_text(names[m]) for m in shown])
     ax.set_ylim(len(shown) - 0.4, -0.6)
     few = "" if len(shown) == len(names) else f" (the {len(shown)} that vary most of {len(names)})"
     ax.set_xlabel(f"contribution to the score{few}")
     if labels is not None:
-        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=5)
+        _above(ax, markerscale=2.0)
     return ax
 
 
@@ -203,5 +210,5 @@ def stability(found: Any, ax: Any = None, *, most: int = 30) -> Any:
     ax.set(ylim=(len(shown) - 0.4, -0.6), xlim=(0.0, None))
     few = "" if len(shown) == len(found.names) else f" (the {len(shown)} chosen most often of {len(found.names)})"
     ax.set_xlabel(f"share of {len(found.weights)} fits, and weight{few}")
-    ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=3)
+    _above(ax)
     return ax

@@ -27,7 +27,7 @@ def alignment(kernels: Any, names: Sequence[str] | None = None, *, ax: Any = Non
     Parameters
     ----------
     kernels : KernelReport, or what `mklref.kernels.alignment` takes
-        A square matrix is taken for the alignments themselves.
+        A square matrix is taken for the alignments themselves, which lie in [-1, 1]; negative ones are red.
     names : sequence of str, optional
     """
     if isinstance(kernels, KernelReport):
@@ -37,16 +37,24 @@ def alignment(kernels: Any, names: Sequence[str] | None = None, *, ax: Any = Non
         matrix = numbers(kernels, "kernels") if stated else alignment_of(kernels)
         if stated and (not len(matrix) or matrix.shape != matrix.T.shape):
             raise InvalidInput(f"kernels has shape {matrix.shape}; give alignments (M, M), or kernels (M, n, n).")
+        if np.abs(matrix).max() > 1.0 + 1e-8:
+            raise InvalidInput(
+                f"kernels holds {matrix.flat[np.abs(matrix).argmax()]:g}; alignments lie in [-1, 1]. Give kernels as "
+                "(M, n, n)."
+            )
         known = getattr(kernels, "names", tuple(f"K{m}" for m in range(len(matrix))))
     M = len(matrix)
     names = named(known if names is None else names, M, "kernels")
     side = 2.0 + min(0.32 * M, 5.0)
     ax = axes(ax, side + 0.8, side)
-    image = ax.imshow(matrix, vmin=0.0, vmax=1.0, cmap="Blues")
+    signed = matrix.min() < -1e-8
+    image = ax.imshow(matrix, vmin=-float(signed), vmax=1.0, cmap="RdBu" if signed else "Blues")
     if M <= LEGIBLE:
         for m, row in enumerate(matrix):
             for other, value in enumerate(row):
-                ax.text(other, m, f"{value:.2f}", ha="center", va="center", color="w" if value > 0.6 else "k", size=7)
+                ax.text(
+                    other, m, f"{value:.2f}", ha="center", va="center", color="w" if abs(value) > 0.6 else "k", size=7
+                )
     if M <= NAMED:
         shown = [as_text(name, _SHORT) for name in names]
         ax.set_xticks(range(M), shown, rotation=90)

@@ -10,7 +10,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import as_float_array, checked_flag, checked_positive
 from mklref.exceptions import InvalidInput
-from mklref.plotting.style import FAINT, as_text, at_most, axes, colour, named, numbers
+from mklref.plotting.style import FAINT, as_text, at_most, axes, colour, line, named, numbers
 
 SELECTED = 1e-4
 """A kernel counts from this share of the largest weight on."""
@@ -36,7 +36,7 @@ def weight_paths(
     solutions : Solution, or sequence of Solution
         One with a history, or those of `solve_path`.
     values : sequence of float, optional
-        Of C or p for a path, one for each solution; the axis is logarithmic.
+        Of C or p for a path, one for each solution, in any order; the axis is logarithmic.
     names : sequence of str, optional
         Of the kernels, for the legend.
     most : int
@@ -48,15 +48,16 @@ def weight_paths(
         history = _history(solutions)
         places, theta = history.column("iteration"), history.column("weights")
     else:
-        places, theta = _checked_path(values, solutions)
+        places, theta, _ = _checked_path(values, solutions)
     ax = axes(ax, 5.0, 3.0)
+    alone = {"marker": "."} if len(places) == 1 else {}  # a line through one point is nothing
     most, top = at_most(most), np.abs(theta).max(axis=0)
     names = named([f"K{m}" for m in range(len(top))] if names is None else names, len(top), "kernels")
     largest = np.lexsort((-top, -(np.abs(theta[-1]) if values is None else top)))
     others = [m for m in largest[most:] if top[m] > VISIBLE * top.max()]
-    ax.plot(places, theta[:, others], color=FAINT, linewidth=0.8)
+    ax.plot(places, theta[:, others], color=FAINT, linewidth=0.8, **alone)
     for k, m in enumerate(largest[:most]):
-        ax.plot(places, theta[:, m], color=colour(k), linewidth=1.3, label=as_text(names[m]), zorder=3)
+        ax.plot(places, theta[:, m], linewidth=1.3, label=as_text(names[m]), zorder=3, **line(k), **alone)
     if values is None:
         _count(ax)
     else:
@@ -84,7 +85,8 @@ def gap(solutions: Any, *, tol: float | None = None, seconds: bool = False, ax: 
     for k, (name, solution) in enumerate(runs.items()):
         history = _history(solution)
         places = history.column("seconds" if checked_flag("seconds", seconds) else "iteration")
-        ax.plot(places, np.maximum(history.column("relative_gap"), FLOOR), ".-", color=colour(k), label=name)
+        label = None if name is None else as_text(name)
+        ax.plot(places, np.maximum(history.column("relative_gap"), FLOOR), marker=".", label=label, **line(k))
     if tol is not None:
         ax.axhline(checked_positive("tol", tol), color="0.4", linewidth=0.8, linestyle="--", label="tolerance")
     ax.set(yscale="log", ylabel="certified relative gap")
@@ -121,7 +123,7 @@ def path(
     label : str
         What the values are.
     """
-    places, theta = _checked_path(values, solutions)
+    places, theta, order = _checked_path(values, solutions)
     size = np.abs(theta)
     counts = (size > SELECTED * size.max(axis=1, keepdims=True)).sum(axis=1)
     ax = axes(ax, 5.0, 3.0)
@@ -137,8 +139,7 @@ def path(
             )
         if len(table) != len(places):
             raise InvalidInput(f"{len(table)} errors for {len(places)} values of {label}; give one row for each.")
-        table = table.reshape(len(table), -1)
-        _errors(ax.twinx(), places, table)
+        _errors(ax.twinx(), places, table.reshape(len(table), -1)[order])
     if chosen is not None:
         ax.axvline(checked_positive("chosen", chosen), color="0.4", linewidth=0.8, linestyle="--")
     return ax
@@ -163,7 +164,7 @@ def validation(search: Any, *, ax: Any = None) -> Any:
     for k, name in enumerate(dict.fromkeys(names)):
         rows = [row for row, other in enumerate(names) if other == name]
         places = results["param_C"][rows]
-        ax.plot(places, errors[rows], color=colour(k), marker=".", label=name)
+        ax.plot(places, errors[rows], marker=".", label=as_text(name), **line(k))
         ax.fill_between(
             places, (errors - spread)[rows], (errors + spread)[rows], color=colour(k), alpha=0.15, linewidth=0
         )
@@ -183,7 +184,7 @@ def _errors(ax: Any, places: Array, table: Array) -> None:
     if folds > 1:
         error = table.std(axis=1, ddof=1) / np.sqrt(folds)
         ax.fill_between(places, mean - error, mean + error, color=colour(1), alpha=0.2, linewidth=0)
-    ax.set_ylim(bottom=0.0)
+    ax.set_ylim(bottom=min(0.0, 1.05 * np.nanmin(mean, initial=0.0)))
     ax.set_ylabel("validation error" if folds == 1 else f"validation error, {folds} folds", color=colour(1))
     ax.spines["right"].set_visible(True)
 
@@ -197,7 +198,8 @@ def _history(solution: Any) -> Any:
     return solution.history
 
 
-def _checked_path(values: Sequence[float], solutions: Any) -> tuple[Array, Array]:
+def _checked_path(values: Sequence[float], solutions: Any) -> tuple[Array, Array, Any]:
+    """The values from the smallest, the weights in this order, and the order."""
     places = numbers(values, "values")
     if not np.iterable(solutions):
         raise InvalidInput(f"solutions is one {type(solutions).__name__}; give a sequence, one for each value.")
@@ -209,7 +211,8 @@ def _checked_path(values: Sequence[float], solutions: Any) -> tuple[Array, Array
     theta = numbers(rows, "weights of the solutions")
     if theta.ndim != 2 or not theta.size:
         raise InvalidInput(f"the weights of the solutions have shape {theta.shape}; give one row (M,) for each value.")
-    return places, theta
+    order = np.argsort(places, kind="stable")
+    return places[order], theta[order], order
 
 
 def _count(ax: Any) -> None:

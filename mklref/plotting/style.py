@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
+from mklref._display import shortened
 from mklref._typing import Array
 from mklref._validate import as_float_array, checked_count, checked_members, require_finite, shown
 from mklref.exceptions import InvalidInput, InvalidType, MissingExtra
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f3b08", "#666666")
-"""In order of use; after the last one they begin again."""
+"""In order of use; after the last one they begin again, with other lines and marks."""
+LINES, MARKS = ("-", "--", ":", "-."), "ox+*"
 FAINT = "0.8"
 _LONGEST = 32
 """Characters of a name: longer ones would leave no room for the picture."""
@@ -56,6 +58,21 @@ def colour(k: int) -> str:
     return COLOURS[k % len(COLOURS)]
 
 
+def line(k: int) -> dict[str, str]:
+    """How the k-th line is told from others; `mark` for points."""
+    return {"color": colour(k), "linestyle": LINES[k // len(COLOURS) % len(LINES)]}
+
+
+def mark(k: int) -> dict[str, str]:
+    """How the k-th kind of points is told from others."""
+    return {"color": colour(k), "marker": MARKS[k // len(COLOURS) % len(MARKS)]}
+
+
+def columns(labels: Iterable[str]) -> int:
+    """As many columns of a legend, five at most, as labels of this length have room above a picture."""
+    return max(1, min(5, 75 // (8 + max(map(len, labels), default=0))))
+
+
 def numbers(data: Any, label: str) -> Array:
     """Finite numbers, or `InvalidInput`: what is none would be missing from a picture, which would not say so."""
     array = as_float_array(data, label, InvalidInput)
@@ -74,9 +91,8 @@ def named(names: Any, count: int, things: str, one: str = "one for each kernel")
 
 
 def as_text(name: Any, longest: int = _LONGEST) -> str:
-    """A name as a picture shows it: shortened, and no mathematics, whatever dollars or underscores it has."""
-    text = str(name)
-    text = text if len(text) <= longest else text[: longest - 1] + "…"
+    """A name as a picture shows it: one line, no mathematics, and shortened within, for both ends tell names apart."""
+    text = shortened(" ".join(str(name).split()), longest)
     # A legend leaves out what begins with an underscore.
     return (" " if text.startswith("_") else "") + text.replace("$", r"\$")
 

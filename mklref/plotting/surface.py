@@ -9,15 +9,16 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import checked_count, shown
 from mklref.exceptions import InvalidInput, InvalidType
-from mklref.plotting.style import as_text, axes, colour, labelled, numbers
+from mklref.plotting.style import COLOURS, as_text, axes, colour, labelled, mark, numbers
 
 
 def surface(model: Any, X: Any, y: Any = None, *, points: int = 120, ax: Any = None) -> Any:
     """The decision surface of a fitted model of two variables, and the samples on it.
 
     With two classes, one class, or numbers: filled contours of the scores, and for classes the lines of score -1, 0
-    and 1. With several classes: the regions of the predicted classes. Support vectors are encircled if X are the
-    samples that the model was fitted to.
+    and 1. With several classes, or classes without scores: the regions of the predicted classes. Targets that are
+    numbers have the colours of predictions. Support vectors are encircled if X are the samples that the model was
+    fitted to.
 
     Parameters
     ----------
@@ -38,7 +39,7 @@ def surface(model: Any, X: Any, y: Any = None, *, points: int = 120, ax: Any = N
     if not (hasattr(model, "decision_function") or hasattr(model, "predict")):
         raise InvalidType(f"model is {type(model).__name__}; give a fitted estimator, which scores or predicts.")
     names = [str(name) for name in getattr(X, "columns", ("x0", "x1"))]
-    room = 0.08 * np.ptp(samples, axis=0)
+    room = 0.08 * np.where(np.ptp(samples, axis=0) > 0.0, np.ptp(samples, axis=0), 1.0)
     sides = [np.linspace(*ends, points) for ends in zip(samples.min(0) - room, samples.max(0) + room, strict=True)]
     grid = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
     grid_in: Any = type(X)(grid, columns=X.columns) if hasattr(X, "iloc") else grid
@@ -47,49 +48,54 @@ def surface(model: Any, X: Any, y: Any = None, *, points: int = 120, ax: Any = N
     if classes is not None and y is not None and not (known := np.isin(y, classes)).all():
         stranger, all_known = y[~known].tolist()[0], np.asarray(classes).tolist()
         raise InvalidInput(f"y holds {shown(stranger)}, which is no class of the model: {shown(all_known)}.")
-    if classes is not None and len(classes) > 2:
+    scored, scale = hasattr(model, "decision_function"), None
+    if classes is not None and (len(classes) > 2 or not scored):
         regions = np.searchsorted(classes, model.predict(grid_in)).reshape(points, points)
         _regions(ax, sides, regions, len(classes))
     else:
-        scored = hasattr(model, "decision_function")
-        scores = model.decision_function(grid_in) if scored else model.predict(grid_in)
-        _contours(ax, sides, np.asarray(scores).reshape(points, points), scored)
-    _samples(ax, model, samples, y, classes)
+        scores = np.asarray(model.decision_function(grid_in) if scored else model.predict(grid_in))
+        targets = np.empty(0) if y is None or scored else numbers(y, "y")
+        scale = _contours(ax, sides, scores.reshape(points, points), targets, scored)
+    _samples(ax, model, samples, y, classes, scale)
     ax.set(xlabel=as_text(names[0]), ylabel=as_text(names[1]))
     return ax
 
 
-def _contours(ax: Any, sides: list[Array], scores: Array, scored: bool) -> None:
-    if not scored:
-        ax.figure.colorbar(ax.contourf(*sides, scores, 20, cmap="viridis"), ax=ax, label="prediction")
-        return
+def _contours(ax: Any, sides: list[Array], scores: Array, targets: Any, scored: bool) -> dict[str, Any] | None:
+    """The scores, or predictions on a scale that they share with the targets, which is returned."""
     from matplotlib.ticker import MaxNLocator
 
+    if not scored:
+        seen = np.r_[scores.ravel(), targets]
+        levels = MaxNLocator(40).tick_values(seen.min(), seen.max())
+        scale = {"cmap": "viridis", "vmin": levels[0], "vmax": levels[-1]}
+        ax.figure.colorbar(ax.contourf(*sides, scores, levels, **scale), ax=ax, label="prediction")
+        return scale
     reach = np.abs(scores).max() or 1.0
     filled = ax.contourf(*sides, scores, np.linspace(-reach, reach, 21), cmap="RdBu_r", alpha=0.6)
     ax.contour(*sides, scores, (-1.0, 0.0, 1.0), colors="k", linewidths=(0.7, 1.4, 0.7), linestyles=("--", "-", "--"))
     ax.figure.colorbar(filled, ax=ax, label="score", ticks=MaxNLocator(5))
+    return None
 
 
 def _regions(ax: Any, sides: list[Array], regions: Any, count: int) -> None:
     from matplotlib.colors import ListedColormap
 
-    ax.pcolormesh(
-        *sides, regions, cmap=ListedColormap([colour(k) for k in range(count)]), vmin=-0.5, vmax=count - 0.5, alpha=0.25
-    )
+    shades = [(colour(k), 0.25 + 0.35 * (k // len(COLOURS) % 2)) for k in range(count)]
+    ax.pcolormesh(*sides, regions, cmap=ListedColormap(shades), vmin=-0.5, vmax=count - 0.5)
 
 
-def _samples(ax: Any, model: Any, samples: Array, y: Any, classes: Any) -> None:
-    """One colour a class, red for the positive one of two, as the surface has it."""
+def _samples(ax: Any, model: Any, samples: Array, y: Any, classes: Any, scale: Any) -> None:
+    """One colour a class, red for the positive one of two, as the surface has it; numbers on its scale."""
     if classes is None or y is None:
         values = None if classes is not None or y is None else numbers(y, "y")
-        limits = {} if values is None else {"cmap": "viridis", "edgecolors": "k", "linewidths": 0.4}
+        limits = {} if values is None else {"edgecolors": "k", "linewidths": 0.4, **(scale or {"cmap": "viridis"})}
         ax.scatter(*samples.T, c="k" if values is None else values, s=14, zorder=3, **limits)
     else:
-        two = {0: "#2166ac", 1: "#b2182b"} if len(classes) == 2 else {}
+        two = ["#2166ac", "#b2182b"] if len(classes) == 2 and hasattr(model, "decision_function") else []
         for k, label in enumerate(classes):
-            rows = y == label
-            ax.scatter(*samples[rows].T, color=two.get(k, colour(k)), s=14, label=as_text(_shown(label)), zorder=3)
+            look = {"color": two[k]} if two else mark(k)
+            ax.scatter(*samples[y == label].T, s=14, label=as_text(_shown(label)), zorder=3, **look)
         ax.legend(fontsize="small", frameon=True, loc="upper right")  # "best" is slow with many samples, and warns
     support = getattr(model, "support_", None)
     if support is not None and len(support) and _are_fitted(model, samples, support):

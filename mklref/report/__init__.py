@@ -59,7 +59,15 @@ def render(checks: Mapping[str, CrossCheck], facts: Mapping[str, str] | None = N
         }
         for title, check in checks.items()
     ]
-    passed = all(check.passed for check in checks.values())
+    passed = bool(checks) and all(check.passed for check in checks.values())
+    failed = any(check.contradictions for check in checks.values())
+    outcome = "Passed" if passed else "Failed" if failed else "Undecided"
     return str(
-        template.render(sections=sections, facts=facts or {}, passed=passed, columns=COLUMNS, numeric=list(NUMERIC))
+        template.render(
+            sections=sections,
+            facts=facts or {},
+            outcome=outcome,
+            columns=COLUMNS,
+            numeric=list(NUMERIC),
+        )
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from io import StringIO
 from typing import Any
 from zlib import crc32
@@ -139,11 +140,16 @@ def _svg(figure: Figure, ax: Any) -> str:
         named = [handles[k] for k in order], [labels[k] for k in order]
         figure.legend(*named, loc="outside upper left", ncols=6, columnspacing=1.4, handletextpad=0.3)
     drawn = StringIO()
-    figure.savefig(drawn, format="svg", metadata={"Date": None})
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # from a font that the page does not use
+        figure.savefig(drawn, format="svg", metadata={"Date": None})
     text = drawn.getvalue()
     text = text[text.index("<svg") :]
-    for colour, name in STANDINS.items():
-        text = text.replace(colour, name)
     text = re.sub(r'^<svg ([^>]*?)width="[^"]*" height="[^"]*"', r'<svg role="img" \1', text)
     prefix = f"f{crc32(text.encode()):08x}-"
-    return re.sub(r'(\bid="|url\(#|href="#)', rf"\1{prefix}", text)
+
+    def on_a_page(tag: re.Match[str]) -> str:  # names of kernels, which stand between tags, stay what they are
+        inked = re.sub("|".join(STANDINS), lambda colour: STANDINS[colour[0]], tag[0])
+        return re.sub(r'(\bid="|url\(#|href="#)', rf"\1{prefix}", inked)
+
+    return re.sub("<[^>]*>", on_a_page, text)

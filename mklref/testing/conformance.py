@@ -15,6 +15,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from mklref._display import outwards
 from mklref._validate import checked_tolerance
 from mklref.exceptions import InvalidType, NotApplicable
 from mklref.problem import Problem
@@ -102,7 +103,7 @@ def run_case(case: Case, solver: Solver, *, tol: float, declaration: Declaration
     if not reason and not findings and case.law is not None:
         intervals = [Interval(v.certificate.lower, v.certificate.upper) for v in verdicts if v.certificate]
         if not case.law(*intervals):
-            shown = ", ".join(f"[{interval.lower:.12g}, {interval.upper:.12g}]" for interval in intervals)
+            shown = ", ".join("[{}, {}]".format(*outwards(*interval, 12)) for interval in intervals)
             findings.append(Finding("invariant violated", f"{case.statement} The intervals are {shown}."))
     outcome = Outcome.EXCLUDED if reason else Outcome.FAILED if findings else Outcome.PASSED
     return Row(

@@ -14,6 +14,7 @@ import numpy as np
 
 from mklref import native
 from mklref._crosscheck.row import distance, interval_size
+from mklref._display import outwards
 from mklref._validate import checked_array, checked_real, checked_tolerance
 from mklref.certificate import Certificate, certify_each
 from mklref.exceptions import InvalidInput, InvalidType
@@ -101,7 +102,7 @@ def check_value(problem: Problem, value: Any, *, rtol: float = 1e-6) -> None:
     off = distance(stated, interval, interval_size(interval, certificate.unit))
     if not off <= tol:
         hints = [text for ratio, text in SUSPECTS.items() if distance(stated / ratio, interval, abs(stated)) <= tol]
-        where = f"{certificate.lower:.12g} <= P* <= {certificate.upper:.12g}"
+        where = " <= P* <= ".join(outwards(certificate.lower, certificate.upper, 12))
         raise AssertionError(
             " ".join([f"the value {stated:.12g} is off by {off:.1e}, allowed {tol:.1e}: {where}.", *hints])
         )

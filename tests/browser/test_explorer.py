@@ -59,7 +59,7 @@ def test_the_page_shows_what_is_certified_and_follows_its_controls(tab, explorer
     finished(tab)
     assert interval(tab)[1] < lower
     tab.wait_for_function("location.search.includes('p=inf')")  # written once the walk is known, too
-    tab.locator("pre").filter(has_text="mklref.Lp(float('inf'))").first.wait_for()
+    tab.locator("pre").filter(has_text="mklref.Lp(p=float('inf'))").first.wait_for()
     tab.get_by_text(AGREES).first.wait_for()
     assert tab.locator("math, .katex").count() > 0
     tab.get_by_role("button", name=re.compile("ivanov to tikhonov")).click()

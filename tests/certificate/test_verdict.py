@@ -51,6 +51,19 @@ def test_gap_and_relative_gap():
     assert str(certificate()) == "1 <= P* <= 1.5, relative gap 3.3e-01"
 
 
+@pytest.mark.parametrize(
+    ("lower", "upper", "said"),
+    [
+        (8.595534653594, 8.595534653595, "8.59553465 <= P* <= 8.59553466"),
+        (-8.595534653595, -8.595534653594, "-8.59553466 <= P* <= -8.59553465"),
+        (9.99999999999, 10.0005, "9.99999999 <= P* <= 10.0005"),
+        (-1e-300 / 3.0, np.inf, "-3.33333334e-301 <= P* <= inf"),
+    ],
+)
+def test_what_is_printed_of_an_interval_holds_as_well(lower, upper, said):
+    assert str(certificate(lower=lower, upper=upper)).startswith(f"{said}, ")
+
+
 def test_is_optimal():
     assert certificate().is_optimal(0.34)
     assert not certificate().is_optimal(0.33)
