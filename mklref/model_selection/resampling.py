@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, column_or_1d
 
 from mklref._typing import Array
-from mklref._validate import checked_count, checked_number, checked_verbosity, require_one_order
+from mklref._validate import as_one_kind, checked_count, checked_number, checked_verbosity, require_one_order
 from mklref.datasets import Dataset
 from mklref.estimators.base import BaseMKL
 from mklref.estimators.blocks import Joined, joined
@@ -26,7 +26,6 @@ from mklref.estimators.folds import splits_of
 from mklref.estimators.samples import own_errors, real_targets
 from mklref.estimators.workers import gathered
 from mklref.exceptions import Interrupted, InterruptedWarning, InvalidTarget, InvalidType, warn
-from mklref.multiclass import as_one_kind
 
 
 def samples_of(
