@@ -335,3 +335,38 @@ def check_length(owner: str, label: str, length: int, kernels: int) -> None:
     """Raise `InvalidParameter` unless a parameter of this length fits the number of kernels."""
     if length != kernels:
         raise InvalidParameter(f"regularizer {owner} has {length} {label} for {kernels} kernels; give one for each.")
+
+
+def as_one_kind(y: Any) -> Any:
+    """`y` as an array in which classes that differ stay different.
+
+    `InvalidTarget` for ragged data; for classes that are equal in the array only, as 1 and "1" are, True and 1, or
+    2**53 and 2**53 + 1 beside 0.5; for classes without an order, such as None beside texts.
+    """
+    if not isinstance(y, list | tuple) and np.asarray(y).dtype.kind != "O":
+        return np.asarray(y)
+    entries = y if isinstance(y, list | tuple) else np.asarray(y).tolist()
+    try:
+        array = np.array(entries)
+        together = np.unique(array)
+    except ValueError as ragged:
+        raise InvalidTarget(f"y is ragged: {ragged}.") from ragged
+    except TypeError as unordered:
+        raise InvalidTarget(f"y holds {_kinds(entries)}, which have no order; give all as texts.") from unordered
+    if array.ndim != 1:
+        return array
+    texts = {"U": str, "S": bytes}.get(array.dtype.kind)
+    changed = texts is not None and not all(isinstance(entry, texts) for entry in entries)
+    truths = sum(isinstance(entry, bool | np.bool_) for entry in entries)
+    changed |= 0 < truths < len(entries)  # True == 1, in a set as well
+    nan = array.dtype.kind == "f" and bool(np.isnan(array).any())  # for the caller to refuse: NaN is not even itself
+    if changed or (array.dtype.kind != "O" and not nan and len(together) < len(set(entries))):
+        raise InvalidTarget(
+            f"y holds {_kinds(entries)}, which an array of {array.dtype} does not keep apart; give all classes in one "
+            "type, for instance as texts."
+        )
+    return array
+
+
+def _kinds(entries: Any) -> str:
+    return "classes of the types " + ", ".join(sorted({type(entry).__name__ for entry in entries}))

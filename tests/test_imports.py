@@ -255,6 +255,12 @@ def test_importing_and_certifying_loads_nothing_heavy(use):
     assert set(loaded).isdisjoint(HEAVY)
 
 
+def test_reading_data_loads_no_problem():
+    loaded = python("import sys, mklref.datasets\nprint(*sys.modules)").split()
+    assert "mklref.datasets" in loaded
+    assert {"mklref.problem", "mklref.certificate", "mklref.losses", "mklref.regularizers"}.isdisjoint(loaded)
+
+
 def test_a_problem_and_its_certificate_need_numpy_alone():
     """What takes time to import is what others wrote; counted, because a clock would measure the machine."""
     loaded = [

@@ -216,7 +216,7 @@ def writes_directly(tree: ast.AST) -> list[int]:
         modes = [value.value for value in values if isinstance(value, ast.Constant) and isinstance(value.value, str)]
         owner = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""
         if name in ("open", "File") and any(set(mode) & set("wax+") and len(mode) < 4 for mode in modes):
-            nobody_keeps = (values and ast.unparse(values[0]) == "content") or ".lock" in owner
+            nobody_keeps = (values and ast.unparse(values[0]) == "content") or ".lock" in owner or "devnull" in owner
             lines += [] if nobody_keeps else [node.lineno]
         elif name in ("write_text", "write_bytes") and owner:
             lines.append(node.lineno)

@@ -153,7 +153,7 @@ def certify_each(points: Sequence[tuple[Problem, Any, Any, Any]]) -> list[Certif
     """
     points = checked_members("points", points, "give tuples of a Problem, dual variables, weights, an intercept.")
     for k, point in enumerate(points):
-        if not isinstance(point, tuple) or len(point) != 4:
+        if not isinstance(point, tuple | list) or len(point) != 4:
             raise InvalidType(f"points[{k}] is no tuple of a Problem, dual variables, weights and an intercept.")
         require_problem(point[0])
         if point[0].kernels is not points[0][0].kernels:

@@ -13,9 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref._typing import Array
-from mklref._validate import checked_count
+from mklref._validate import as_one_kind, checked_count
 from mklref.exceptions import InvalidInput, InvalidTarget
-from mklref.multiclass import as_one_kind
 
 
 class Split(NamedTuple):

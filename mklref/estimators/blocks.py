@@ -60,7 +60,7 @@ def joined(X: Any) -> Any:
     InvalidType
         A sparse or masked block, one of times, or an AnnData or MuData.
     """
-    if hasattr(X, "to_df") or isinstance(getattr(X, "mod", None), Mapping):
+    if hasattr(type(X), "to_df") or isinstance(getattr(X, "mod", None), Mapping):
         raise InvalidType(f"X is {type(X).__name__}; give its blocks, mklref.estimators.from_annotated(X).")
     if getattr(getattr(X, "columns", None), "nlevels", 1) > 1:
         names = tuple(":".join(map(str, one)) for one in X.columns)

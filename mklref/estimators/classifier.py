@@ -10,12 +10,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from mklref._typing import Array
-from mklref._validate import checked_choice, checked_number, shown
+from mklref._validate import as_one_kind, checked_choice, checked_number, shown
 from mklref.estimators.base import BaseMKL, Part
 from mklref.estimators.samples import own_errors, require_present
 from mklref.exceptions import InvalidParameter, InvalidTarget
 from mklref.kernels import KernelStack
-from mklref.multiclass import STRATEGIES, MulticlassProblem, as_one_kind, require_known, votes
+from mklref.multiclass import STRATEGIES, MulticlassProblem, require_known, votes
 from mklref.problem import Problem
 
 WEIGHTS = ("joint", "independent")

@@ -292,7 +292,7 @@ def _require_kernel(kernel: Kernel, name: str, samples: Any) -> None:
         beside = kernel.checked_cross(some.copy(), some)[0, -1]  # k(X, X) may add something where X is Z
         alone = kernel.checked_cross(some[:1], some[-1:])[0, 0]
     allowed = _ASYMMETRY * np.abs(K).max()
-    if np.isfinite(beside) and not abs(alone - beside) <= allowed:
+    if np.isfinite([beside, allowed]).all() and not abs(alone - beside) <= allowed:
         raise InvalidKernel(
             f"kernel {name!r} is no function of two samples: k(x, z) is {beside:.3g} beside others and {alone:.3g} "
             "alone. Fix means, scales and widths beforehand, by the training samples."

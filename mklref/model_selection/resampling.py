@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import _safe_split
 from sklearn.utils.validation import _check_method_params, column_or_1d, has_fit_parameter
 
 from mklref._typing import Array
-from mklref._validate import checked_count, checked_number, checked_verbosity, require_one_order
+from mklref._validate import as_one_kind, checked_count, checked_number, checked_verbosity, require_one_order
 from mklref.datasets import Dataset
 from mklref.estimators.base import BaseMKL
 from mklref.estimators.blocks import Joined, joined
@@ -34,7 +34,6 @@ from mklref.exceptions import (
     InvalidType,
     warn,
 )
-from mklref.multiclass import as_one_kind
 
 
 def samples_of(

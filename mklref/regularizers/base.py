@@ -142,17 +142,17 @@ class Regularizer(ABC):
         """R as a convex cvxpy scalar of a nonnegative expression rho (M,), and constraints.
 
         This and the next two are for a class of your own: those of the library stand where they are read, in
-        `formulations.mixed_norm` (R), `formulations.dual` (R*) and `formulations.weighted_primal` (psi). A class that
-        does not define them raises `NotApplicable`.
+        `formulations.mixed_norm` (R), `formulations.dual` (R*) and `formulations.weighted_primal` (psi).
+        `NotApplicable` where a class does not define them.
         """
         raise NotApplicable(self._no_atom("value_atom(rho)"))
 
     def conjugate_atom(self, components: list[Any]) -> tuple[Any, list[Any]]:
-        """R* as a convex cvxpy scalar of affine vectors whose norms are g_m, and constraints."""
+        """R* as a convex cvxpy scalar of affine vectors whose norms are g_m, and constraints, or `NotApplicable`."""
         raise NotApplicable(self._no_atom("conjugate_atom(components)"))
 
     def weight_atom(self, theta: Any) -> tuple[Any, list[Any]]:
-        """psi as a convex cvxpy scalar of a nonnegative expression theta (M,), and constraints; else as above."""
+        """psi as a convex cvxpy scalar of nonnegative theta (M,), and constraints; `NotApplicable` without it."""
         raise NotApplicable(
             self._no_atom("weight_atom(theta)") if self.weight_form == "min" else self._no_weight_form()
         )

@@ -194,5 +194,5 @@ class Power(Regularizer):
         return Power(1) if _AS_GOOD_AS_ONE < self.p <= _NEARLY_ONE else None
 
     def polyhedral(self, kernels: int) -> Polyhedral | None:
-        """That of p = 1 next to it."""
+        """psi for p = 1, which is that of p next to it, or None."""
         return Polyhedral(np.full(kernels, 0.5)) if self.p <= _AS_GOOD_AS_ONE else None

@@ -20,7 +20,7 @@ from mklref.algorithms.cuts import Scaling, determinant, linear_master, longest,
 from mklref.algorithms.hessian_mkl import hessian, newton_point
 from mklref.algorithms.level import projection
 from mklref.algorithms.simplemkl import balanced, descent_direction, line_search, longest_step, moved
-from mklref.algorithms.sip import lp_master, on_the_sphere, quadratic_master
+from mklref.algorithms.sip import lp_master, on_the_sphere, quadratic_master, simplex_master
 from mklref.exceptions import InvalidParameter
 from mklref.kernels import ArrayStack, gaussian
 from mklref.machines import machine_for
@@ -249,6 +249,9 @@ def test_linear_master_against_its_definition(rng):
     assert master.shares == pytest.approx([float(row.dual_value) for row in rows], abs=1e-5)
     resolved = linear_master(cuts, master)
     assert resolved.value == pytest.approx(master.value, rel=1e-12)
+    near = simplex_master(cuts, cuts[0].weights, 1.0 + 1e-9, min(cut.value for cut in cuts), 1.0)
+    assert near.value == optimum(exact, rel=1e-7)
+    assert max(cut.cut(near.weights) for cut in cuts) == pytest.approx(near.value, rel=1e-7)
 
 
 def test_cuts_bound_j_from_below_and_touch_it(rng):

@@ -173,7 +173,7 @@ def test_certificates_of_many_points_at_once_are_those_of_each_alone():
             certify_each(wrong)
     rng = np.random.default_rng(0)
     points = [(problem, rng.uniform(0.0, 1.0, 12) * problem.y, None, None) for _ in range(17)]
-    each = certify_each(points)
+    each = certify_each([*points[:-1], list(points[-1])])
     assert len(each) == 17
     for (_, beta, _, _), found in zip(points, each, strict=True):
         alone = certify(problem, beta)

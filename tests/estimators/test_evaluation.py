@@ -292,6 +292,7 @@ def test_weights_and_groups_in_another_order_than_their_samples_are_refused(thre
         ("groups", lambda: search.fit(frame, y, groups=turned)),
         ("groups", lambda: evaluate(model, frame, y, test=GroupKFold(3), groups=turned)),
         ("sample_weight", lambda: stability(model, frame, y, fits=2, params={"sample_weight": turned})),
+        ("sample_weight", lambda: evaluate(LinearSVC(), frame, y, params={"sample_weight": turned})),
     ):
         with pytest.raises(InvalidInput, match=f"(X|y) and {name} have their samples in different orders"):
             use()

@@ -122,6 +122,9 @@ def test_weights_count_as_copies_to_the_last_digit(data, normalize, center):
         assert len(copied.support_) == len(weighted.support_)
         if not isinstance(model, MKLOneClass):  # around their mean all samples are alike
             assert np.abs(scores - getattr(clone(model).fit(X, target), name)(X)).max() > 1e-2
+        if isinstance(model, MKLRegressor):  # to which copies are weights as well
+            copies = t.repeat(weight)
+            assert (weighted.y_mean_, weighted.y_scale_) == pytest.approx((copies.mean(), copies.std()), rel=1e-12)
 
 
 def test_weighted_statistics_are_those_of_copies(data):

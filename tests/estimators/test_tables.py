@@ -219,6 +219,7 @@ def test_blocks_in_different_orders_are_not_put_side_by_side(three_classes):
         model.fit({"a": left, "b": lacking}, y)
     with pytest.raises(InvalidType, match=r"X is AnnData; give its blocks, mklref\.estimators\.from_annotated\(X\)"):
         model.fit(type("AnnData", (), {"to_df": None})(), y)
+    model.fit(pd.DataFrame(X[:, :1], columns=["to_df"]), y)
 
 
 @pytest.mark.parametrize("dtype", ["string", object, "category"])

@@ -253,6 +253,11 @@ def test_a_kernel_of_ones_own_that_returns_something_else_is_named(X, storage, s
         Wrong(shape).fit(X, storage=storage, normalize="trace")
 
 
+def test_a_kernel_of_ones_own_that_is_nan_somewhere_is_not_said_to_depend_on_other_samples(X):
+    with pytest.raises((InvalidInput, InvalidKernel), match=r"overflows float64|is nan"):
+        Wrong(lambda K: np.where(K[0, -1] < K, np.nan, K)).fit(X)
+
+
 @dataclass(frozen=True)
 class Cauchy(Kernel):
     """k(x, z) = 1 / (1 + ||x - z||^2 / width^2): a kernel of one's own, by one method."""
