@@ -26,6 +26,7 @@ from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.certificate.allowance import squares_error
 from mklref.certificate.bounds import dual_losses, dual_squares, unit_of
+from mklref.certificate.intercept import best_intercept, intercept_objective
 from mklref.exceptions import KernelsLost
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
@@ -71,6 +72,8 @@ class Loop:
         """The points with images, where kernels can be lost."""
         self.hopeful: Point | None = None
         """The point of the smallest gap if the kernels that were not read for it do not matter."""
+        self.dual: Point | None = None
+        """The point of the largest lower bound."""
         self.sound: Point | None = None
         """Of block norms with q > 2 the point of the smallest gap with what rounding adds to it."""
         self.doubt = self.least_doubt = np.inf
@@ -193,6 +196,8 @@ class Loop:
         )
         if self.hopeful is None or point.working_gap < self.hopeful.working_gap:
             self.hopeful = point
+        if self.dual is None or point.lower > self.dual.lower:
+            self.dual = point
         if point.images is not None:
             self.kept.note(point)
         return point
@@ -371,6 +376,9 @@ class Loop:
         certified, bounds = [found], found.certificate
         if found.status is Status.OPTIMAL:
             return found
+        if self.dual is not None and not self.problem.intercept_cost and self._losses_of_nothing() <= best.upper:
+            nothing = replace(self.dual, weights=np.zeros_like(best.weights))  # f = 0 is the same with every beta
+            certified.append(self._judged(nothing, status))
         if hopeful is not None and hopeful is not best and hopeful.working_gap < 0.5 * bounds.gap:
             certified.append(self._judged(hopeful, status))  # bounds for kernels that were not read are far
         if max(bounds.rounding, bounds.gap - best.gap) > self.tol * bounds.size:  # what rounding costs is known now
@@ -378,6 +386,12 @@ class Loop:
             others += [] if self.problem.intercept_cost or self.recorder.late else self._shortened(best)
             certified += [self._judged(point, status) for point in others]
         return min(certified, key=lambda solution: solution.certificate.gap)
+
+    def _losses_of_nothing(self) -> float:
+        """The losses of f = 0, with the best intercepts."""
+        owners = [own.problem for own in self.machine.machines]
+        zeros = [np.zeros(len(own.y)) for own in owners]
+        return sum(intercept_objective(own, t, best_intercept(own, t)) for own, t in zip(owners, zeros, strict=True))
 
     def _shortened(self, point: Point) -> list[Point]:
         """The same function as (t beta, theta / t), for the t of the largest lower bounds that rounding leaves.
