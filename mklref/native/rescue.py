@@ -114,7 +114,8 @@ class Ladder:
             loop.stopped = other.stopped
             return None
         loop.machine.warm = True
-        return loop.warmed(found.beta, found.weights)
+        inside = other.problem.regularizer.dual_scale(np.sqrt(found.squares))  # a relative is as good as finite there
+        return loop.warmed(inside * found.beta, found.weights)
 
     def central_path(self, point: Point) -> Point | None:
         """To the end of the central path for the kernels that could matter, unless they all had their path.

@@ -25,6 +25,7 @@ from mklref.exceptions import InvalidType, NotApplicable
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import (
     FEASIBILITY,
+    NEARLY_ONE,
     TIE,
     LowRank,
     Polyhedral,
@@ -267,6 +268,9 @@ class PowerRoot(ConcaveFunction):
 
     def smoothed(self, epsilon: float) -> PowerRoot:
         return self if self.p >= 1.0 + epsilon else PowerRoot(1.0 + epsilon)
+
+    def sharpened(self) -> PowerRoot | None:
+        return PowerRoot(1.0) if 1.0 < self.p <= NEARLY_ONE else None
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from mklref.exceptions import InvalidParameter, NotApplicable
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import (
     FEASIBILITY,
+    NEARLY_ONE,
     LowRank,
     Polyhedral,
     ball_exponent,
@@ -106,6 +107,9 @@ class Lp(Regularizer):
 
     def smoothed(self, epsilon: float) -> Lp:
         return self if self.p >= 1.0 + epsilon else Lp(1.0 + epsilon)
+
+    def sharpened(self) -> Lp | None:
+        return Lp(1.0) if 1.0 < self.p <= NEARLY_ONE else None
 
     def polyhedral(self, kernels: int) -> Polyhedral | None:
         """The simplex, which has the same R as the ball, for p = 1."""

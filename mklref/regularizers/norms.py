@@ -20,6 +20,10 @@ FEASIBILITY = 1e-9
 TIE = 1e-9
 """Relative distance from the largest entry within which an entry counts as maximal."""
 
+NEARLY_ONE = 1.1
+"""Up to this p the solution for p = 1 leads on where steps for p itself do not: g^{2/(p-1)} is steep beyond what
+rounding leaves of g."""
+
 _TINY = float(np.finfo(float).tiny)
 _LEAST_UNIT = 1e-100
 """Of weights: squares divided by it, twice, are within double precision."""

@@ -42,8 +42,13 @@ class Rescaled(Regularizer):
 
     def smoothed(self, epsilon: float) -> Rescaled:
         base = self.base.smoothed(epsilon)
-        if base is self.base:
-            return self
+        return self if base is self.base else self._of(base)
+
+    def sharpened(self) -> Rescaled | None:
+        base = self.base.sharpened()
+        return None if base is None else self._of(base)
+
+    def _of(self, base: Regularizer) -> Rescaled:
         other = copy.copy(self)
         object.__setattr__(other, "base", base)
         return other

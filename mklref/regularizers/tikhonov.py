@@ -15,6 +15,7 @@ from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
 from mklref.regularizers.norms import (
     FEASIBILITY,
+    NEARLY_ONE,
     TIE,
     LowRank,
     Polyhedral,
@@ -25,9 +26,8 @@ from mklref.regularizers.norms import (
     quotient,
 )
 
-_AS_GOOD_AS_ONE, _NEARLY_ONE = 1.0 + 2e-9, 1.0 + 1e-6
-"""Up to the first p a power is taken for the weight itself: they differ by (p - 1) log theta. Up to the second, that
-leads on where steps for this p do not: g^{2/(p-1)} is steep beyond what rounding leaves of g."""
+_AS_GOOD_AS_ONE = 1.0 + 2e-9
+"""Up to this p a power is taken for the weight itself: they differ by (p - 1) log theta."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +103,9 @@ class Tikhonov(Regularizer):
 
     def smoothed(self, epsilon: float) -> Tikhonov:
         return self if self.p >= 1.0 + epsilon else Tikhonov(1.0 + epsilon, self.mu)
+
+    def sharpened(self) -> Tikhonov | None:
+        return Tikhonov(1.0, self.mu) if 1.0 < self.p <= NEARLY_ONE else None
 
     def polyhedral(self, kernels: int) -> Polyhedral | None:
         return Polyhedral(np.zeros(kernels), mu=self.mu) if self.p == 1.0 else None
@@ -191,7 +194,7 @@ class Power(Regularizer):
         return self if self.p >= 1.0 + epsilon else Power(1.0 + epsilon)
 
     def sharpened(self) -> Power | None:
-        return Power(1) if _AS_GOOD_AS_ONE < self.p <= _NEARLY_ONE else None
+        return Power(1) if _AS_GOOD_AS_ONE < self.p <= NEARLY_ONE else None
 
     def polyhedral(self, kernels: int) -> Polyhedral | None:
         """psi for p = 1, which is that of p next to it, or None."""

@@ -16,7 +16,18 @@ from mklref.native.large_q import LargeQ
 from mklref.native.loop import Loop
 from mklref.native.rescue import Ladder
 from mklref.native.solver import equal_weights
-from mklref.regularizers import BlockNorm, ElasticNet, Groups, Lp, Power, Tikhonov, WeightedL1
+from mklref.regularizers import (
+    BlockNorm,
+    ConcaveBlock,
+    ElasticNet,
+    Groups,
+    HalfPower,
+    Lp,
+    Power,
+    PowerRoot,
+    Tikhonov,
+    WeightedL1,
+)
 
 LOSSES = ("hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive", "pinball", "one_class")
 GROUPS = [[0, 2], [1], [3]]
@@ -188,6 +199,21 @@ def test_kernels_of_rank_one_are_no_obstacle_where_psi_is_curved(regularizer):
     """Kinks of J, and slopes of R* that have kinks themselves or are steep: the bundle ends at gaps up to 0.4."""
     for n, M in ((40, 40), (30, 60)):
         assert solve(lines(n, M, 1.0, 0, regularizer, "hinge")).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(
+    ("regularizer", "C", "seed"),
+    [
+        (HalfPower(1.0 + 4e-9), 1.0, 0),
+        (ConcaveBlock(PowerRoot(1.0 + 7e-9)), 1.0, 0),
+        (Tikhonov(1.0 + 1e-9, 1.0), 1.0, 0),
+        (Lp(1.0008), 100.0, 1),
+    ],
+    ids=str,
+)
+def test_next_to_p_1_every_family_goes_by_its_member_with_kinks(regularizer, C, seed):
+    """Path and bundle alone end at gaps of 4e-6 to 0.1."""
+    assert solve(lines(40, 40, C, seed, regularizer, "hinge")).status is Status.OPTIMAL
 
 
 def test_kernels_of_rank_one_are_no_obstacle_where_every_derivative_is_smooth():

@@ -20,7 +20,7 @@ from mklref.machines import machine, machine_for, quadratic_forms, smo, twin
 from mklref.machines.newton import NewtonMachine
 from mklref.native import AVAILABLE
 from mklref.native.loop import Loop
-from mklref.regularizers import ConcaveBlock, Groups, Lp, SmoothedRoot, Tikhonov, WeightedL1
+from mklref.regularizers import ConcaveBlock, ElasticNet, Groups, Lp, Power, SmoothedRoot, Tikhonov, WeightedL1
 from mklref.solution import Status
 
 
@@ -63,6 +63,14 @@ def test_nothing_worse_than_the_zero_function_is_returned(loss):
     for max_iter in (1, 2):
         found = mklref.solve(problem, max_iter=max_iter).certificate
         assert found.gap <= zero.gap * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("regularizer", [Power(1), ElasticNet(0.3), Tikhonov(2, 100.0)], ids=str)
+def test_where_f_0_is_best_it_is_returned_with_the_best_dual_point(regularizer):
+    """The first machine is at equal weights, where the gap is 0.05 to 0.5, but its beta is that of f = 0."""
+    solution = mklref.solve(make_problem(C=1e-3, seed=3, regularizer=regularizer), max_iter=1)
+    assert solution.status is Status.OPTIMAL
+    assert not solution.weights.any()
 
 
 def test_a_run_that_ends_early_returns_what_it_knows_to_be_good():

@@ -260,3 +260,14 @@ def test_kernels_of_very_different_scales_take_few_iterations(loss):
         stack = np.array([A @ A.T for A in factors])
         taken += len(checked(mklref.Problem(stack, y, loss=loss, regularizer=Power(1.1))).history)
     assert taken <= 60
+
+
+@pytest.mark.parametrize(("loss", "C", "gap"), [("squared", 1e5, 1e-6), ("pinball", 1e6, 3e-3)])
+def test_a_steep_penalty_magnifies_no_rounding_of_the_dual_norms(loss, C, gap):
+    """R* = sum g^179 / 179: the errors of g in a dual point of 1e6 times its norm, or its halves, leave gaps of 0.7."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 3))
+    kernels = 1e4 * np.stack([(X @ X.T + 1.0) ** 3, (X @ X.T + 1.0) ** 2])
+    y = X[:, 0] ** 2 + rng.normal(size=20)
+    solution = mklref.solve(mklref.Problem(kernels, y, C=C, loss=loss, regularizer=Power(1.0113)))
+    assert solution.certificate.relative_gap <= gap
