@@ -19,30 +19,24 @@ from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
-from scipy.special import expit
 
 from mklref._run import Best, Recorder
 from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.certificate.allowance import squares_error
-from mklref.certificate.bounds import dual_losses, dual_squares, unit_of
-from mklref.certificate.intercept import best_intercept, intercept_objective
+from mklref.certificate.bounds import unit_of
 from mklref.exceptions import KernelsLost
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
 from mklref.native import tuning
 from mklref.native.large_q import LargeQ
-from mklref.native.point import Patience, Point
+from mklref.native.point import Patience, Point, losses_of_nothing, nearer
 from mklref.native.step import Cut, shortened, step
 from mklref.regularizers import BlockNorm
 from mklref.solution import History, Record, Solution, Status
 
 _FAR = 1e100
 """Block norms up to which R* has to be finite for a dual without bounds."""
-_NEAREST, _SHARP = 36.0, 0.1
-"""Of s: the last t is 1 but for its last digit; and how well the best s is known."""
-_AND_OF_T = 1.0, 1.25
-"""Of dq: t beta is rounded, too, which mostly matters little."""
 
 
 class Loop:
@@ -376,49 +370,17 @@ class Loop:
         certified, bounds = [found], found.certificate
         if found.status is Status.OPTIMAL:
             return found
-        if self.dual is not None and not self.problem.intercept_cost and self._losses_of_nothing() <= best.upper:
-            nothing = replace(self.dual, weights=np.zeros_like(best.weights))  # f = 0 is the same with every beta
+        free = not self.problem.intercept_cost and losses_of_nothing(self.machine) <= bounds.upper
+        if self.dual is not None and free:  # f = 0 is the same with every beta
+            nothing = replace(self.dual, weights=np.zeros_like(best.weights))
             certified.append(self._judged(nothing, status))
         if hopeful is not None and hopeful is not best and hopeful.working_gap < 0.5 * bounds.gap:
             certified.append(self._judged(hopeful, status))  # bounds for kernels that were not read are far
         if max(bounds.rounding, bounds.gap - best.gap) > self.tol * bounds.size:  # what rounding costs is known now
             others = [point for point in (self.first, self.sound) if point is not None and point is not best]
-            others += [] if self.problem.intercept_cost or self.recorder.late else self._shortened(best)
+            others += [] if self.problem.intercept_cost or self.recorder.late else nearer(self.machine, best)
             certified += [self._judged(point, status) for point in others]
         return min(certified, key=lambda solution: solution.certificate.gap)
-
-    def _losses_of_nothing(self) -> float:
-        """The losses of f = 0, with the best intercepts."""
-        owners = [own.problem for own in self.machine.machines]
-        zeros = [np.zeros(len(own.y)) for own in owners]
-        return sum(intercept_objective(own, t, best_intercept(own, t)) for own, t in zip(owners, zeros, strict=True))
-
-    def _shortened(self, point: Point) -> list[Point]:
-        """The same function as (t beta, theta / t), for the t of the largest lower bounds that rounding leaves.
-
-        They are concave in t. The rounding dq of q = beta'K beta counts t^2 of what it is at t = 1: where R* is steep,
-        so that dq takes it far up, a t next to 1 brings it back at the cost of a share 1 - t of the losses.
-        """
-        regularizer, betas = self.problem.regularizer, self.machine.split(point.beta)
-        if regularizer.weight_form == "min" and not np.isfinite(regularizer.weight_penalty(2.0 * point.weights)):
-            return []  # no such weights
-        squares, noise = np.zeros((2, self.problem.n_kernels))
-        for own, beta in zip(self.machine.machines, betas, strict=True):
-            images = own.problem.kernels.images(beta)
-            squares += dual_squares(own.problem, beta, images)
-            noise += squares_error(own.problem, beta, images)
-
-        def best(g: Array) -> float:
-            """By ternary search on s, t = 1/(1 + exp(-s)), for dual norms g."""
-            low, high = -_NEAREST, _NEAREST
-            while high - low > _SHARP:
-                s = low + (high - low) * np.array([1.0, 2.0]) / 3.0
-                left, right = (dual_losses(self.problem, betas, t) - regularizer.conjugate(t * g) for t in expit(s))
-                low, high = (low, s[1]) if left >= right else (s[0], high)
-            return float(expit(low))
-
-        scales = [best(np.sqrt(squares + spare * noise)) for spare in _AND_OF_T]
-        return [replace(point, beta=t * point.beta, weights=point.weights / t) for t in scales]
 
     def last_centre(self) -> Solution | None:
         """Where the run ended, which may be better than what is best by bounds that rounding makes, to be polished."""

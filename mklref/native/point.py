@@ -1,14 +1,25 @@
-"""One evaluated point of the loop, and how long points may go without becoming better."""
+"""One evaluated point of the loop, what rounding leaves of it, and how long points may be no better."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
 from mklref._typing import Array
+from mklref.certificate.allowance import squares_error
+from mklref.certificate.bounds import dual_losses, dual_squares
+from mklref.certificate.intercept import intercept_objective, middle_intercept
+from mklref.machines.joint import JointMachine
+from mklref.machines.machine import Machine
 from mklref.native.step import Cut
+
+_NEAREST, _SHARP = 36.0, 0.1
+"""Of s: the last t is 1 but for its last digit; and how well the best s is known."""
+_AND_OF_T = 1.0, 1.25
+"""Of dq: t beta is rounded, too, which mostly matters little."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,3 +66,39 @@ class Patience:
         self.waited = 0 if better or target < above < 0.9 * self.highest else self.waited + 1
         self.smallest, self.lowest = min(self.smallest, centre.working_gap), min(self.lowest, centre.upper)
         self.highest = min(self.highest, above)
+
+
+def losses_of_nothing(machine: Machine | JointMachine) -> float:
+    """The losses of f = 0, with the best intercepts."""
+    owners = [own.problem for own in machine.machines]
+    zeros = [np.zeros(len(own.y)) for own in owners]
+    return sum(intercept_objective(own, t, middle_intercept(own, t)) for own, t in zip(owners, zeros, strict=True))
+
+
+def nearer(machine: Machine | JointMachine, point: Point) -> list[Point]:
+    """The same function as (t beta, theta / t), for the t of the largest lower bounds that rounding leaves.
+
+    They are concave in t. The rounding dq of q = beta'K beta counts t^2 of what it is at t = 1: where R* is steep, so
+    that dq takes it far up, a t next to 1 brings it back at the cost of a share 1 - t of the losses.
+    """
+    problem, betas = machine.problem, machine.split(point.beta)
+    regularizer = problem.regularizer
+    if regularizer.weight_form == "min" and not np.isfinite(regularizer.weight_penalty(2.0 * point.weights)):
+        return []  # no such weights
+    squares, noise = np.zeros((2, problem.n_kernels))
+    for own, beta in zip(machine.machines, betas, strict=True):
+        images = own.problem.kernels.images(beta)
+        squares += dual_squares(own.problem, beta, images)
+        noise += squares_error(own.problem, beta, images)
+
+    def best(g: Array) -> float:
+        """By ternary search on s, t = 1/(1 + exp(-s)), for dual norms g."""
+        low, high = -_NEAREST, _NEAREST
+        while high - low > _SHARP:
+            s = low + (high - low) * np.array([1.0, 2.0]) / 3.0
+            left, right = (dual_losses(problem, betas, t) - regularizer.conjugate(t * g) for t in expit(s))
+            low, high = (low, s[1]) if left >= right else (s[0], high)
+        return float(expit(low))
+
+    scales = [best(np.sqrt(squares + spare * noise)) for spare in _AND_OF_T]
+    return [replace(point, beta=t * point.beta, weights=point.weights / t) for t in scales]

@@ -159,10 +159,7 @@ class Ladder:
             return sparse
         machine.set_dual(best.beta)
         last = loop.assess(best.weights)
-        if best is point or last.working_gap <= tuning.AWAY * point.working_gap or loop.stopped is not None:
-            return None if best is point else last
-        last = loop.evaluate(best.weights)
-        return last if last.merit < point.merit else None
+        return None if best is point else last
 
     def _to_the_end(self, machine: SMOMachine, point: Point, large_q: LargeQ) -> Point:
         """The machine at the weights where a path of reciprocals ends, if its gap is the smallest one; else this point.

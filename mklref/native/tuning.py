@@ -80,9 +80,6 @@ LIKELY = 0.5
 """Share of the largest square inside from which a kernel could matter on the path."""
 LONGEST_PATH, SHORTEST = 60, 1e-3
 """Its steps; one that is shorter, and to no smaller gap, is the last. Where R* is smooth, but steep, some are 6e-3."""
-AWAY = 0.1
-"""Share of the gap of its start above which a path that ends has weights, but no dual point for them: the machine is
-solved. Without, 20 kernels of rank one at p = 4/3 (100 samples, C = 100) end at a gap of 3e-3."""
 CLEAR = 0.01
 """Share of the wanted gap at which it is to tell what is 0, and again; its last steps are its longest."""
 REFINED = 2000

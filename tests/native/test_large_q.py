@@ -178,7 +178,7 @@ def test_the_point_of_the_smallest_gap_with_its_rounding_is_returned(monkeypatch
 
     def judged(point, status, images=None):
         gap, rounding = {id(best): (1.0, 1.0), id(good): (1e-3, 0.0)}.get(id(point), (2.0, 0.0))
-        certificate = SimpleNamespace(gap=gap, rounding=rounding, size=1.0)
+        certificate = SimpleNamespace(gap=gap, rounding=rounding, size=1.0, upper=point.upper)
         return SimpleNamespace(point=point, status=status, certificate=certificate)
 
     monkeypatch.setattr(run, "_judged", judged)
