@@ -53,7 +53,7 @@ REGULARIZERS = (
     *(ElasticNet(0.4, form) for form in ("tikhonov", "ivanov")),
     WeightedLp(1.7, SCALE),
     WeightedL1(SCALE),
-    *(Groups(PAIRS, p, q) for p, q in ((0, 1), (1, 0), (0.5, 0.5), (0.5, 0.4))),
+    *(Groups(PAIRS, p, q) for p, q in ((0, 1), (1, 0), (0.5, 0.5), (0.4, 0.5))),
     Mahalanobis(OPPOSED),
     ConcaveBlock(RootPlusLinear(0.35)),
     ConcaveBlock(SmoothedRoot(0.4)),
