@@ -181,14 +181,13 @@ def require_psd(
     affordable = order_budget * len(matrix) ** 3 / 3.0 <= FULL_CHECK_FLOPS
     if affordable and factorises(matrix, tolerance):
         return True
-    remedy = SINGLE_REMEDY if _is_rounded(matrix) else INDEFINITE_REMEDY
-    _require_minors(matrix, label, tolerance, remedy)
+    _require_minors(matrix, label, tolerance)
     if affordable:
         smallest = smallest_eigenvalue(matrix)
     else:
         steps = int(_EXAMINATION_FLOPS / (2.0 * order_budget * len(matrix) ** 2))
         smallest = smallest_ritz(product or matrix.__matmul__, len(matrix), min(max(steps, _FEWEST), _MOST))
-    _require_above(smallest, label, tolerance, remedy)
+    _require_above(smallest, matrix, label, tolerance)
     return affordable
 
 
@@ -239,7 +238,7 @@ def check_psd(K: Any, *, tolerance: float | None = None) -> float:
     if tolerance is not None:
         allowed = checked_number("tolerance", tolerance, "[0, inf)", lambda x: 0.0 <= x < np.inf, remedy)
     smallest = smallest_eigenvalue(matrix)
-    _require_above(smallest, "K", allowed)
+    _require_above(smallest, matrix, "K", allowed)
     return smallest
 
 
@@ -248,18 +247,19 @@ def smallest_eigenvalue(matrix: FloatArray) -> float:
     return float(np.linalg.eigvalsh(matrix.astype(np.float64, copy=False))[0])
 
 
-def _is_rounded(matrix: FloatArray) -> bool:
-    """Whether a float64 matrix holds float32 numbers, whose rounding is all that keeps it from being semidefinite."""
+def _remedy(matrix: FloatArray) -> str:
+    """For an indefinite matrix: another one where float64 holds float32 numbers, whose rounding alone explains it."""
     with np.errstate(over="ignore"):
         single = matrix.astype(np.float32)
-    return bool(np.array_equal(single, matrix)) and factorises(matrix, psd_tolerance(single))
+    rounded = matrix.dtype == np.float64 and np.array_equal(single, matrix)
+    return SINGLE_REMEDY if rounded and factorises(matrix, psd_tolerance(single)) else INDEFINITE_REMEDY
 
 
-def _require_above(smallest: float, label: str, allowed: float, remedy: str = INDEFINITE_REMEDY) -> None:
+def _require_above(smallest: float, matrix: FloatArray, label: str, allowed: float) -> None:
     if smallest < -allowed:
         raise InvalidKernel(
             f"{label} is not positive semidefinite: smallest eigenvalue {smallest:.3g}, allowed {-allowed:.3g}. "
-            f"{remedy}"
+            f"{_remedy(matrix)}"
         )
 
 
@@ -293,7 +293,7 @@ def mirrored(square: Array) -> Array:
     return square
 
 
-def _require_minors(matrix: FloatArray, label: str, tolerance: float, remedy: str) -> None:
+def _require_minors(matrix: FloatArray, label: str, tolerance: float) -> None:
     """Diagonal entries and 2x2 principal minors of K + tolerance I are nonnegative."""
     diagonal = np.diagonal(matrix).astype(np.float64)
     if diagonal.min() < -tolerance:
@@ -312,7 +312,7 @@ def _require_minors(matrix: FloatArray, label: str, tolerance: float, remedy: st
                 f"{label} is not positive semidefinite: "
                 f"|{label}[{row}, {column}]| = {abs(matrix[row, column]):.3g} "
                 f"exceeds the geometric mean {bound[row] * bound[column]:.3g} of its diagonal entries "
-                f"(a negative 2x2 minor). {remedy}"
+                f"(a negative 2x2 minor). {_remedy(matrix)}"
             )
 
 

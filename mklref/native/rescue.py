@@ -44,17 +44,17 @@ class Ladder:
         self.sharpened = loop.problem.regularizer.sharpened()
         """The penalty with kinks, until it was tried."""
         regularizer, M = loop.problem.regularizer, loop.problem.n_kernels
-        kinked, order = regularizer.parts(np.ones(M)) is not None, loop.problem.n_samples + M
-        smooth = regularizer.in_shares(M) is not None or relatives(regularizer)[-1] is regularizer
-        self.central = kinked or smooth or loop.large_q is not None
+        by_parts, order = regularizer.parts(np.ones(M)) is not None, loop.problem.n_samples + M
+        by_kernels, smooth = regularizer.in_shares(M) is not None, relatives(regularizer)[-1] is regularizer
+        self.central = by_parts or by_kernels or smooth or loop.large_q is not None
         """Whether there is a central path for this penalty."""
         if order > tuning.FACTORISED or not _has_a_path(loop.machine):
             return
         if loop.large_q is not None:
             loop.patience = tuning.IMPATIENCE
-        elif kinked:
+        elif by_parts:
             loop.most_failures = order // tuning.EACH_OF_PARTS
-        elif smooth or self.sharpened is not None:
+        elif by_kernels or smooth or self.sharpened is not None:
             loop.most_failures = min(tuning.FEW_FAILURES + order // tuning.EACH, tuning.MOST_FAILURES)
 
     def climb(self, point: Point) -> Point | None:
@@ -114,8 +114,7 @@ class Ladder:
             loop.stopped = other.stopped
             return None
         loop.machine.warm = True
-        inside = other.problem.regularizer.dual_scale(np.sqrt(found.squares))  # a relative is as good as finite there
-        return loop.warmed(inside * found.beta, found.weights)
+        return loop.warmed(found.beta, found.weights)
 
     def central_path(self, point: Point) -> Point | None:
         """To the end of the central path for the kernels that could matter, unless they all had their path.

@@ -249,6 +249,14 @@ def test_beyond_the_budget_a_negative_eigenvalue_is_looked_for(rng, monkeypatch)
         stack([1.2 * sneaky - 0.2 * np.diag(np.diag(sneaky)) - 0.1 * np.eye(3)]).require_psd()
 
 
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_beyond_the_budget_nothing_is_factorised(dtype, monkeypatch, rng):
+    """For the words of an error, which nobody needs, matrices of float32 were."""
+    monkeypatch.setattr(validation, "FULL_CHECK_FLOPS", 0)
+    monkeypatch.setattr(validation, "factorises", lambda *_: pytest.fail("factorised"))
+    assert not validation.require_psd(spectrum(rng, np.linspace(1.0, 2.0, N), np.float32).astype(dtype), "K")
+
+
 @pytest.mark.parametrize("small", [0, 500])
 @pytest.mark.parametrize("rank", [3, 40])
 def test_the_slack_of_float32_kernels_makes_them_semidefinite_and_is_of_the_size_of_rounding(rank, small, monkeypatch):

@@ -17,6 +17,7 @@ from mklref.machines import machine_for
 from mklref.machines.smo import SMOMachine
 from mklref.native import polish as module, solver
 from mklref.native.polish import polished as polish_from
+from mklref.native.rescue import Ladder
 from mklref.problem import Point
 from mklref.regularizers import BlockNorm, ElasticNet, Fixed, Groups, Lp, Mahalanobis, Power, Tikhonov
 from mklref.solution import Status
@@ -245,8 +246,9 @@ def test_points_off_the_kinks_certify_what_rounding_at_them_does_not(loss, monke
     assert proven.lower <= solutions[0].certificate.upper
     assert solutions[0].certificate.lower <= proven.upper
     monkeypatch.setattr(module, "_off_the_kinks", lambda problem, point: iter(()))
+    monkeypatch.setattr(Ladder, "central_path", lambda ladder, point: None)  # which ends off them, too
     left = [solve(problem, tol=1e-10).certificate.relative_gap for problem in problems]
-    assert max(left) > 1e-7  # some of them are reached in another way
+    assert np.median(left) > 1e-7
 
 
 def test_a_run_that_was_limited_is_not_solved_a_second_time_by_way_of_other_kernels(monkeypatch):
