@@ -7,9 +7,9 @@ However many new samples there are, what is held beside them and their scores is
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import closing
+from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -119,12 +119,11 @@ class Predicting(BaseEstimator):  # type: ignore[misc]
 
 def _different(names: Iterable[str]) -> list[str]:
     """Names as keys: functions may share one, or specifications say a kernel twice."""
-    seen: Counter[str] = Counter()
-    keys = []
+    keys: dict[str, None] = {}
     for name in names:
-        seen[name] += 1
-        keys.append(f"{name} ({seen[name]})" if seen[name] > 1 else name)
-    return keys
+        again = (f"{name} ({k})" for k in count(2))
+        keys[next(key for key in chain([name], again) if key not in keys)] = None
+    return list(keys)
 
 
 def _within_float64(found: Array) -> Array:
