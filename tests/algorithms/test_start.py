@@ -141,6 +141,17 @@ def test_the_first_point_is_that_of_the_start(of_relatives):
     assert np.corrcoef(beta, start.dual_coef)[0, 1] > 1 - 1e-9
 
 
+def test_weights_whose_rounding_is_more_than_the_optimum_allows_are_left_again():
+    """All kernels of ones: at such weights the gap is that of rounding alone."""
+    y = np.where(np.arange(15) % 3, 1.0, -1.0)
+    options = {"C": 766.57, "loss": "squared_hinge", "regularizer": Tikhonov(2, 1.0), "intercept": False}
+    problem = mklref.Problem(np.ones((1, 15, 15)), y, **options)
+    start = mklref.solve(problem)
+    for size in (1e5, 1e6):
+        far = dataclasses.replace(start, weights=np.array([size]))
+        assert ALGORITHMS["iterated_reweighting"](problem, start=far).status is Status.OPTIMAL
+
+
 def test_several_classes_start_from_their_own_solutions():
     K = make_problem(n=24).kernels
     problem = mklref.MulticlassProblem(K, np.arange(24) % 3, regularizer=Lp(1), C=2.0)
