@@ -152,6 +152,16 @@ def test_weights_whose_rounding_is_more_than_the_optimum_allows_are_left_again()
         assert ALGORITHMS["iterated_reweighting"](problem, start=far).status is Status.OPTIMAL
 
 
+def test_chunks_from_huge_dual_variables_end_in_a_feasible_point():
+    """What is left of 1'beta by steps from 1e8 times the solution is no rounding of the solution."""
+    problem = make_problem(n=15, loss="squared_hinge", C=2.5)
+    start = mklref.solve(problem)
+    far = dataclasses.replace(start, dual_coef=1e8 * start.dual_coef)
+    solution = ALGORITHMS["lp_interleaved"](problem, chunk=4, start=far)
+    assert solution.status is Status.OPTIMAL
+    assert solution.certificate.violations == ()
+
+
 def test_several_classes_start_from_their_own_solutions():
     K = make_problem(n=24).kernels
     problem = mklref.MulticlassProblem(K, np.arange(24) % 3, regularizer=Lp(1), C=2.0)
