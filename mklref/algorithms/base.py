@@ -28,7 +28,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from mklref._run import Best, Recorder, check_options, check_range, check_start
+from mklref._run import ABSURD, Best, Recorder, check_options, check_range, check_start
 from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.algorithms.point import Point, feasible_weights, point_of, regularizer_of, rounding_of
@@ -101,14 +101,14 @@ class Run:
         if start is not None:
             check_start(problem, start)
             betas = problem.split(start.dual_coef)
-        self.machines: list[Machine] = [
-            machine_for(part, beta) for part, beta in zip(self.problems, betas, strict=True)
-        ]
+        self.machines: list[Machine] = list(map(machine_for, self.problems, betas))
+        squares = np.sum([machine.forms.squares for machine in self.machines], axis=0)
+        given = np.zeros(problem.n_kernels) if start is None else start.weights
+        if not np.isfinite(squares).all():  # the start is no start
+            self.machines, given = list(map(machine_for, self.problems)), np.zeros(problem.n_kernels)
         for machine in self.machines:
             machine.deadline = self.recorder.deadline
             check_range(problem.C, machine.forms.diagonals.max(initial=0.0))
-        squares = np.sum([machine.forms.squares for machine in self.machines], axis=0)
-        given = np.zeros(problem.n_kernels) if start is None else start.weights
         self.start = feasible_weights(self.regularizer, given, squares)
         """The first weights."""
         self.unit = sum(map(unit_of, self.problems))
@@ -334,6 +334,7 @@ def algorithm(
     """
 
     def solver_of(steps: Callable[..., Iterator[Point]]) -> Algorithm:
+        @ABSURD
         def solve(
             problem: Problem,
             *,
