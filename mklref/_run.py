@@ -32,6 +32,10 @@ R = TypeVar("R")
 P = TypeVar("P")
 """The kind of point."""
 
+ABSURD = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+"""What leaves the range of double precision on the way has infinite bounds, which is an answer: the certificate
+decides, and warnings say nothing to whoever gave the numbers."""
+
 
 class Recorder(Generic[R]):
     """The records of one run, and its limits: `max_iter` records, and `max_time` seconds from now (`late`).

@@ -28,7 +28,7 @@ class Status(Enum):
     INACCURATE = "The solver claims an optimum, but the certificate does not confirm it: polish, or try another solver."
     ITERATION_LIMIT = "The iteration limit came first: raise max_iter, or accept the certified gap."
     TIME_LIMIT = "The time limit came first: raise max_time, or accept the certified gap."
-    STALLED = "Rounding errors stop further progress: normalise the kernels, lower C, or accept the certified gap."
+    STALLED = "No step leads on, mostly for rounding: normalise the kernels, lower C, or accept the certified gap."
     NO_GUARANTEE = "Not certified, by an algorithm that is not proved to converge here: more iterations may not help."
     STATIONARY = "A stationary point of a non-convex problem: it has no gap, and a restart may end at a better one."
     STOPPED = "The callback asked to stop."

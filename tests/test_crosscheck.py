@@ -128,6 +128,14 @@ def test_a_row_whose_points_exclude_each_other_contradicts_itself(problem, solut
     assert "dual/MADE-UP contradicts itself: lower bound 10.1, upper bound 10" in check.verdict
 
 
+def test_what_rounding_adds_to_the_other_bound_of_a_point_does_not_make_the_interval_wider(problem, solution):
+    """As where the weights of a raw point are far too large: its lower bound is the best, its upper useless."""
+    row = made_up(solution, 9.99999, 10.0)
+    bounds = replace(solution.certificate, lower=9.999995, upper=1e6, rounding=1e6)
+    raw = replace(solution, certificate=bounds)
+    assert check_of(problem, replace(row, solution=replace(row.solution, raw=raw))).passed
+
+
 @pytest.mark.parametrize("bounds", [(1.1, 1.1), (1.0 + 1e-9, 1.1), (np.nan, 1.0), (1.0, np.nan)])
 def test_bounds_that_exclude_each_other_fail_whatever_the_data(problem, solution, bounds):
     """Bounds are certified with their rounding errors: no allowance beside them, but for the last digit."""

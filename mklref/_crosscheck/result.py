@@ -192,10 +192,13 @@ class CrossCheck:
 
     @property
     def _allowance(self) -> float:
-        """How much wider the common interval is for the rounding of kernels and sums."""
-        below, above = self._deciding
+        """How much wider the common interval is for the rounding of kernels and sums; at most as wide as it is.
+
+        What rounding adds to the other bound of a point that decides may be anything.
+        """
+        (below, above), (low, high) = self._deciding, self.interval
         sums = {id(c): c.rounding for c in (below.deciding[0], above.deciding[1]) if c is not None}
-        return below.rounding + above.rounding + sum(sums.values())
+        return min(below.rounding + above.rounding + sum(sums.values()), max(0.0, high - low))
 
     @property
     def _at_kinks(self) -> float:

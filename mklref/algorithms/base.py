@@ -28,7 +28,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from mklref._run import Best, Recorder, check_options, check_range, check_start
+from mklref._run import ABSURD, Best, Recorder, check_options, check_range, check_start
 from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.algorithms.point import Point, feasible_weights, point_of, regularizer_of, rounding_of
@@ -47,6 +47,8 @@ _EXACT = 0.1
 and in the gap: each machine is solved to (0.1 tol)^2."""
 _ROUNDING = 1e-13
 """No machine can be asked for more, relative to its value."""
+_SETTLED = 0.9
+"""Ratio of what rounding adds at two points from which on it is the same."""
 
 
 @dataclass(frozen=True)
@@ -99,19 +101,21 @@ class Run:
         if start is not None:
             check_start(problem, start)
             betas = problem.split(start.dual_coef)
-        self.machines: list[Machine] = [
-            machine_for(part, beta) for part, beta in zip(self.problems, betas, strict=True)
-        ]
+        self.machines: list[Machine] = list(map(machine_for, self.problems, betas))
+        squares = np.sum([machine.forms.squares for machine in self.machines], axis=0)
+        given = np.zeros(problem.n_kernels) if start is None else start.weights
+        if not np.isfinite(squares).all():  # the start is no start
+            self.machines, given = list(map(machine_for, self.problems)), np.zeros(problem.n_kernels)
         for machine in self.machines:
             machine.deadline = self.recorder.deadline
             check_range(problem.C, machine.forms.diagonals.max(initial=0.0))
-        squares = np.sum([machine.forms.squares for machine in self.machines], axis=0)
-        given = np.zeros(problem.n_kernels) if start is None else start.weights
         self.start = feasible_weights(self.regularizer, given, squares)
         """The first weights."""
         self.unit = sum(map(unit_of, self.problems))
         """What gaps are compared with where the optimum is 0."""
         self.svm_calls = self.gradient_calls = self.inner_steps = 0
+        self.rounding = 0.0
+        """What rounding added to the last gap that it alone left open."""
         self.stops_by_gap = True
         """False for an algorithm that ends its loop by a criterion of its own."""
         self.guaranteed = True
@@ -152,13 +156,18 @@ class Run:
         return self._point(weights)
 
     def reached(self, point: Point) -> bool:
-        """Whether this point has a certified relative gap of tol, the allowance for rounding included.
+        """Whether this point has a certified relative gap of tol, the allowance for rounding included."""
+        return abs(relative(point.gap, max(abs(point.upper), self.unit))) <= self.tol
 
-        Where that alone is nearly tol, more steps do not make up for it, and the point is as good as it gets.
+    def _rounded(self, point: Point) -> bool:
+        """Whether rounding alone is nearly tol, and as at the last such point: no step makes up for that.
+
+        At the first weights, those of another problem, it may be far more than at the optimum.
         """
-        size = max(abs(point.upper), self.unit)
-        allowance = point.rounding if point.rounding <= SPARE * self.tol * size else 0.0
-        return abs(relative(point.gap + allowance, size)) <= self.tol
+        if point.rounding <= SPARE * self.tol * max(abs(point.upper), self.unit):
+            return False
+        last, self.rounding = self.rounding, point.rounding
+        return _SETTLED * last <= point.rounding <= last / _SETTLED
 
     def follow(self, steps: Iterator[Point]) -> Solution:
         """Run an algorithm to its end, and return the best point with its certificate computed afresh.
@@ -212,9 +221,11 @@ class Run:
     def _record(self, point: Point) -> Status | None:
         """Note one iteration and tell the callback; says why the run has to end, if it has to."""
         best = self.best.point
-        reached = self.stops_by_gap and best is not None and self.reached(best)
+        ended = None
+        if self.stops_by_gap and best is not None:
+            ended = Status.OPTIMAL if self.reached(best) else Status.STALLED if self._rounded(point) else None
         record = self.iteration(point.weights, point.objective, self.best.lower, self.best.upper)
-        return self.recorder.add(record, record.relative_gap, Status.OPTIMAL if reached else None)
+        return self.recorder.add(record, record.relative_gap, ended)
 
     def iteration(self, weights: Array, objective: float, lower: float, upper: float) -> Iteration:
         """The record of an iteration that ends now, with what was counted and measured."""
@@ -323,6 +334,7 @@ def algorithm(
     """
 
     def solver_of(steps: Callable[..., Iterator[Point]]) -> Algorithm:
+        @ABSURD
         def solve(
             problem: Problem,
             *,

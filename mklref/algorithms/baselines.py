@@ -16,6 +16,7 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.optimize import nnls
 
+from mklref._run import ABSURD
 from mklref._typing import Array
 from mklref._validate import checked_number
 from mklref.algorithms.base import Algorithm, Callback, Run, presented, require
@@ -60,6 +61,7 @@ class Train(Protocol):
 def baseline(rule: Callable[..., Solution]) -> Algorithm:
     """Make a baseline of a rule that takes a problem, `Train`, and parameters of its own, as `algorithm` has them."""
 
+    @ABSURD
     def solve(
         problem: Problem,
         *,

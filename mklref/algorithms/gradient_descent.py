@@ -8,7 +8,15 @@ import numpy as np
 
 from mklref.algorithms.base import Run, algorithm
 from mklref.algorithms.point import Point, on_the_simplex
-from mklref.algorithms.simplemkl import descent_direction, line_search, longest_step, measured, moved, stops_at
+from mklref.algorithms.simplemkl import (
+    descent_direction,
+    line_search,
+    longest_step,
+    measured,
+    moved,
+    stops_at,
+    too_short,
+)
 from mklref.solution import Status
 
 
@@ -47,7 +55,8 @@ def gradient_descent(run: Run, *, stop: str = "gap") -> Iterator[Point]:
             return
         nu, longest = longest_step(point.weights, D)
         end = run.trial(moved(point.weights, D, longest, nu))
-        point = min(end, line_search(run, point, D, longest), key=lambda candidate: candidate.value)
-        if point is before:
+        if not too_short(run, point, end, longest * float(gradient @ D)):
+            end = min(end, line_search(run, point, D, longest), key=lambda candidate: candidate.value)
+        if end is before:
             return
-        point = run.completed(point)
+        point = run.completed(end)

@@ -7,6 +7,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from mklref._run import ABSURD
 from mklref._typing import Array
 from mklref._validate import checked_count
 from mklref.algorithms.base import Callback, Run, require
@@ -198,6 +199,7 @@ def group_wrapper(
 ) -> StationaryPoint: ...
 
 
+@ABSURD
 def group_wrapper(
     problem: Any,
     *,

@@ -43,10 +43,11 @@ def hessian_mkl(run: Run) -> Iterator[Point]:
         gradient = run.gradient(point)
         H = hessian(run)
         yield point
-        # 2. The direction: a quadratic program on the simplex.
+        # 2. The direction: a quadratic program on the simplex. Beyond double precision, as H is next to a kink of J,
+        #    it may have no solution or one that leads up; then that of the linear program.
         goal = newton_point(point.weights, gradient, H, abs(point.value) or 1.0)
-        if goal is None:
-            return
+        if goal is None or not gradient @ (goal - point.weights) < 0.0:
+            goal = np.eye(len(gradient))[gradient.argmin()]
         direction = goal - point.weights
         # 3. Line search from the full step; below the accuracy of J no rise can be told from a fall.
         slope, t = float(gradient @ direction), 1.0

@@ -82,4 +82,4 @@ def moved(run: Run, machine: SMOMachine, chosen: Any, tol: float) -> Array:
     chunk.maximise(max(tol, 0.0))
     run.inner_steps += chunk.steps
     beta[chosen] = chunk.beta
-    return beta
+    return machine.balanced(beta)

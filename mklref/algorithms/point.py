@@ -56,8 +56,8 @@ class Point:
 
     @property
     def gap(self) -> float:
-        """upper - lower."""
-        return self.upper - self.lower
+        """upper - lower, and what the certificate adds to it."""
+        return self.upper - self.lower + self.rounding
 
     def cut(self, weights: Array) -> float:
         """S - 1/2 theta'q at other weights: a lower bound of J there."""

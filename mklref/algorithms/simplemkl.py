@@ -70,7 +70,7 @@ def simplemkl(run: Run, *, stop: str = "gap") -> Iterator[Point]:
         while True:
             nu, longest = longest_step(point.weights, D)
             trial = run.trial(moved(point.weights, D, longest, nu))
-            if trial.value >= point.value:
+            if trial.value >= point.value and not too_short(run, point, trial, longest * float(gradient @ D)):
                 #   line search along D for gamma in [0, gamma_max]
                 point = line_search(run, point, D, longest)
                 break
@@ -129,6 +129,15 @@ def longest_step(d: Array, D: Array) -> tuple[int, float]:
     falling = np.flatnonzero(D < 0.0)
     steps = -d[falling] / D[falling]
     return int(falling[steps.argmin()]), float(steps.min())
+
+
+def too_short(run: Run, point: Point, end: Point, fall: float) -> bool:
+    """Whether the longest step changes J by no more than its accuracy: a weight next to 0 has to be 0, or stays.
+
+    `fall` is what J would fall on the way were it linear, and a convex function falls no further.
+    """
+    accuracy = run.precision * abs(point.value)
+    return bool(-fall <= accuracy and end.value - point.value <= accuracy)
 
 
 def moved(d: Array, D: Array, gamma: float, nu: int | None = None) -> Array:

@@ -119,6 +119,9 @@ def raw_precomputed(X: Any, kept: Any) -> tuple[ArrayStack, Precomputed]:
     given = ArrayStack([matrix if len(kept) == n else matrix[np.ix_(kept, kept)] for matrix in grams.matrices])
     given.require_psd()  # with the allowance of their own dtype
     matrices = [np.ascontiguousarray(matrix, dtype=np.float64) for matrix in given.matrices]
+    for K, lost in zip(matrices, given.slack, strict=True):
+        if lost:  # by rounding to float32: these are copies, and semidefinite again
+            K.flat[:: len(K) + 1] += lost
     made, M = ArrayStack.trusted(matrices), len(matrices)
     return made, Precomputed(kept, tuple(range(M)), (Transform(),) * M, made.names, n, last, M)
 

@@ -39,11 +39,17 @@ class ArrayStack(KernelStack):
         self.names = checked_names(names, len(self.matrices))
 
     @classmethod
-    def trusted(cls, matrices: Sequence[FloatArray], names: Sequence[str] | None = None) -> ArrayStack:
-        """A stack of matrices known to be positive semidefinite, as principal submatrices of checked ones are."""
+    def trusted(
+        cls, matrices: Sequence[FloatArray], names: Sequence[str] | None = None, slack: Array | None = None
+    ) -> ArrayStack:
+        """A stack of matrices known to be positive semidefinite, as principal submatrices of checked ones are.
+
+        With the `slack` (M,) of those that they were made of they are it up to that.
+        """
         made = cls(matrices, names)
         made._gram_checked = True
         made.__dict__["definiteness"] = "by theorem"
+        made.__dict__["slack"] = np.zeros(len(made)) if slack is None else slack
         return made
 
     @property
@@ -98,7 +104,8 @@ class ArrayStack(KernelStack):
         """The stack of some of the samples (k,), known to be semidefinite if the whole is."""
         self.require_psd()
         samples = indices(samples, self.shape[1])
-        return ArrayStack.trusted([matrix[np.ix_(samples, samples)] for matrix in self.matrices])
+        parts = [matrix[np.ix_(samples, samples)] for matrix in self.matrices]
+        return ArrayStack.trusted(parts, slack=self.slack)
 
     def rows(self, index: Any) -> FloatArray:
         index = indices(index, self.shape[1])

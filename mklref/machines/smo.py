@@ -91,13 +91,16 @@ class SMOMachine(Machine):
                 break
             if time.perf_counter() > self.deadline:
                 break
-        cost = self.problem.intercept_cost
-        imbalance = abs(float(self.beta.sum()) - cost) if self.problem.intercept else 0.0
-        if imbalance > 4.0 * _LAST_BIT * len(self.beta) * max(float(np.abs(self.beta).sum()), cost):
-            # Huge steps, on kernels that are indefinite by rounding, leave 1'beta wrong.
-            self.beta = repair(self.problem, self.beta)[0]
+        self.beta = self.balanced(self.beta)
         self.solves += 1
         self.forms.update(self.beta)
+
+    def balanced(self, beta: Array) -> Array:
+        """beta, repaired where huge steps, from a far start or on kernels indefinite by rounding, left 1'beta wrong."""
+        cost = self.problem.intercept_cost
+        imbalance = abs(float(beta.sum()) - cost) if self.problem.intercept else 0.0
+        wrong = imbalance > 4.0 * _LAST_BIT * len(beta) * max(float(np.abs(beta).sum()), cost)
+        return repair(self.problem, beta)[0] if wrong else beta
 
     def derivatives(self) -> tuple[Array, Array]:
         """The one-sided ones of the objective to the right and to the left; inf and -inf at the upper and lower bound.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._run import Recorder, check_options, check_range, check_start
+from mklref._run import ABSURD, Recorder, check_options, check_range, check_start
 from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref._validate import checked_flag
@@ -33,12 +33,8 @@ from mklref.problem import Problem, on_samples
 from mklref.regularizers import Lp
 from mklref.solution import Record, Solution, Status
 
-_ABSURD = np.errstate(over="ignore", invalid="ignore", divide="ignore")
-"""What leaves the range of double precision on the way has infinite bounds, which is an answer: the certificate
-decides, and warnings say nothing to whoever gave the numbers."""
 
-
-@_ABSURD
+@ABSURD
 def solve(
     problem: Problem,
     *,
@@ -159,7 +155,7 @@ def _by_way_of_semidefinite_kernels(
     return other if other.certificate.gap < solution.certificate.gap else solution
 
 
-@_ABSURD
+@ABSURD
 def run_from(
     problem: Problem,
     start: Any,

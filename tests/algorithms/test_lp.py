@@ -5,6 +5,8 @@ Closed-form weights in turn with the machine, against twins on scikit-learn's: l
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from algorithms.cases import cancer, complaints
@@ -15,7 +17,7 @@ from mklref import BlockNorm, ConcaveBlock, ElasticNet, Lp, Power, Status, refer
 from mklref.algorithms import iterated_reweighting, lp_interleaved, lp_wrapper
 from mklref.algorithms.base import Run
 from mklref.algorithms.lp_interleaved import moved
-from mklref.algorithms.lp_wrapper import lowest
+from mklref.algorithms.lp_wrapper import closed_form, lowest
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.losses import Logistic, Squared
 from mklref.regularizers import SmoothedRoot
@@ -178,6 +180,15 @@ def test_a_chunk_is_maximised_as_part_of_the_whole(loss, intercept, rng):
     else:
         assert right[chosen].max() <= 1e-8
         assert left[chosen].min() >= -1e-8
+
+
+def test_a_weight_of_0_comes_back_unless_its_kernel_is_rounding_alone():
+    """As a constant kernel is beside an intercept: the step halfway would raise the objective for nothing."""
+    run = Run("test", make_problem(n=12, M=3, regularizer=Power(1.2)), 1e-4, 10)
+    point = replace(run.svm(run.start), weights=np.array([0.0, 1.0, 2.0]))
+    for square, comes_back in ((1e-30, False), (1.0, True)):
+        theta = closed_form(run, replace(point, squares=np.array([square, 1.0, 1.0])))
+        assert bool(theta[0] > 0.0) is comes_back
 
 
 def test_it_takes_fewer_inner_steps_than_the_wrapper():

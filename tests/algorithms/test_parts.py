@@ -6,15 +6,19 @@ The cone of the lp master: its product, its scaling and its longest steps agains
 
 from __future__ import annotations
 
+import sys
+from dataclasses import replace
+
 import cvxpy as cp
 import numpy as np
 import pytest
-from algorithms.cases import cancer, complaints, planes
+from algorithms.cases import cancer, complaints, planes, small
 from conic import optimum, solve
 from makers import make_problem
 
 import mklref
 from mklref import algorithms
+from mklref.algorithms import base
 from mklref.algorithms.base import Run
 from mklref.algorithms.cuts import Scaling, determinant, linear_master, longest, product, quotient
 from mklref.algorithms.hessian_mkl import hessian, newton_point
@@ -207,6 +211,26 @@ def test_the_half_square_is_factorised_once_for_each_machine(monkeypatch):
     solution = algorithms.hessian_mkl(make_problem(loss="squared", seed=6, n=40, M=6), tol=1e-6)
     assert solution.status is Status.OPTIMAL
     assert len(factors) == len({tuple(weights) for weights in factors}) <= solution.history.counters["svm"]
+
+
+@pytest.mark.parametrize("name", ["simplemkl", "gradient_descent"])
+def test_a_weight_next_to_0_ends_no_run_because_j_is_known_to_its_accuracy_alone(name, monkeypatch):
+    """A step that takes 5e-15 to 0 changes nothing, and may seem to lead up."""
+    trial, weights = Run.trial, np.array([0.25, 5e-15, 0.25, 0.25, 0.25 - 5e-15])
+
+    def slightly_above(run, theta):
+        found = trial(run, theta)
+        return replace(found, dual_term=found.dual_term + 1e-14 * abs(found.value))
+
+    monkeypatch.setattr(Run, "trial", slightly_above)
+    monkeypatch.setattr(base, "feasible_weights", lambda *given: weights)
+    assert algorithms.ALGORITHMS[name](small(name), tol=1e-5).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("goal", [lambda *given: None, lambda d, gradient, *given: np.eye(5)[gradient.argmax()]])
+def test_hessian_mkl_takes_the_step_of_the_linear_program_where_newton_has_none_or_one_uphill(goal, monkeypatch):
+    monkeypatch.setattr(sys.modules["mklref.algorithms.hessian_mkl"], "newton_point", goal)
+    assert algorithms.hessian_mkl(small("hessian_mkl"), tol=1e-3).status is Status.OPTIMAL
 
 
 def test_newton_point_against_its_definition(rng):

@@ -141,6 +141,41 @@ def test_the_first_point_is_that_of_the_start(of_relatives):
     assert np.corrcoef(beta, start.dual_coef)[0, 1] > 1 - 1e-9
 
 
+def test_weights_whose_rounding_is_more_than_the_optimum_allows_are_left_again():
+    """All kernels of ones: at such weights the gap is that of rounding alone."""
+    y = np.where(np.arange(15) % 3, 1.0, -1.0)
+    options = {"C": 766.57, "loss": "squared_hinge", "regularizer": Tikhonov(2, 1.0), "intercept": False}
+    problem = mklref.Problem(np.ones((1, 15, 15)), y, **options)
+    start = mklref.solve(problem)
+    for size in (1e5, 1e6):
+        far = dataclasses.replace(start, weights=np.array([size]))
+        assert ALGORITHMS["iterated_reweighting"](problem, start=far).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("name", ["lp_wrapper", "iterated_reweighting", "group_wrapper"])
+def test_starts_beyond_double_precision_are_none_and_nothing_is_said_of_them(name):
+    regularizer = {
+        "lp_wrapper": Lp(2),
+        "iterated_reweighting": Power(1),
+        "group_wrapper": Groups([[0, 1, 2, 3]], 0.5, 0.5),
+    }
+    problem = make_problem(n=15, M=4, loss="squared_hinge", regularizer=regularizer[name])
+    start = mklref.solve(problem)
+    for weights, dual_coef in ((1e250, 1.0), (1.0, 1e160), (1e200, 1e200)):
+        far = dataclasses.replace(start, weights=weights * start.weights, dual_coef=dual_coef * start.dual_coef)
+        assert ALGORITHMS[name](problem, start=far).status is Status.OPTIMAL
+
+
+def test_chunks_from_huge_dual_variables_end_in_a_feasible_point():
+    """What is left of 1'beta by steps from 1e8 times the solution is no rounding of the solution."""
+    problem = make_problem(n=15, loss="squared_hinge", C=2.5)
+    start = mklref.solve(problem)
+    far = dataclasses.replace(start, dual_coef=1e8 * start.dual_coef)
+    solution = ALGORITHMS["lp_interleaved"](problem, chunk=4, start=far)
+    assert solution.status is Status.OPTIMAL
+    assert solution.certificate.violations == ()
+
+
 def test_several_classes_start_from_their_own_solutions():
     K = make_problem(n=24).kernels
     problem = mklref.MulticlassProblem(K, np.arange(24) % 3, regularizer=Lp(1), C=2.0)

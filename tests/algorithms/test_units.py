@@ -134,12 +134,17 @@ def test_held_out_losses_choose_the_same_kernel_in_any_unit():
     assert np.array_equal(*chosen)
 
 
-@pytest.mark.parametrize(("share", "reached"), [(0.4, True), (0.8, False), (0.95, True)])
-def test_an_allowance_for_rounding_counts_unless_it_is_nearly_all_of_the_tolerance(share, reached):
-    run = base.Run("test", small(""), TOL, 1)
+@pytest.mark.parametrize(
+    ("share", "ends"),
+    [(0.4, [Status.OPTIMAL]), (0.8, [None, None, None]), (1.5, [None, Status.STALLED])],
+    ids=["little", "much", "too much"],
+)
+def test_an_allowance_for_rounding_counts_and_ends_a_run_where_it_alone_is_too_much_again(share, ends):
+    run = base.Run("test", small(""), TOL, 9)
     point = run.svm(run.start)
-    run.tol = 2.0 * point.gap / point.upper
-    assert run.reached(dataclasses.replace(point, rounding=share * run.tol * point.upper)) is reached
+    run.tol, run.best = 2.0 * point.gap / point.upper, base.Best()
+    run.best.note(point := dataclasses.replace(point, rounding=share * run.tol * point.upper))
+    assert [run._record(point) for _ in ends] == ends
 
 
 # --- optima of 0 -----------------------------------------------------------------------------------------------------

@@ -137,6 +137,19 @@ def test_bounds_hold_for_the_semidefinite_kernels_near_those_that_float32_left_i
         assert own.upper >= other.upper - 1e-7 > own.upper - 1.0
 
 
+def test_a_machine_on_some_of_the_samples_has_the_allowance_of_the_kernels_that_it_is_cut_from():
+    """Two classes are one pair, and the same problem with labels."""
+    rng = np.random.default_rng(2)
+    z = rng.normal(size=(12, 3))
+    kernels, y = [(z @ z.T).astype(np.float32)], np.where(np.arange(12) % 2, -1.0, 1.0)
+    pair = MulticlassProblem(kernels, -y, C=50.0, regularizer=Lp(2), strategy="one_vs_one")
+    beta = y * rng.uniform(0.0, 50.0, size=12)
+    own = certify(Problem(kernels, y, C=50.0, regularizer=Lp(2)), beta, intercept=0.0)
+    other = certify(pair, beta[None], intercept=[0.0])
+    assert own.rounding > 1e-4
+    assert other.rounding == pytest.approx(own.rounding, rel=1e-6)
+
+
 def test_nothing_is_found_by_an_attack():
     assert attack(20, np.random.default_rng(1)) == []
 

@@ -26,6 +26,7 @@ from mklref import (
     Problem,
     certify,
     reference,
+    solve,
 )
 from mklref.exceptions import (
     ConstantKernelWarning,
@@ -373,6 +374,17 @@ def test_precomputed_kernels_in_single_precision_and_in_a_stack(three_classes):
     stacked = MKLClassifier("precomputed", tol=1e-10).fit(family, y == "low")
     fitted = MKLClassifier("linear, poly(2)", tol=1e-10).fit(X, y == "low")
     np.testing.assert_allclose(stacked.decision_function(family.new(X_new)), fitted.decision_function(X_new), atol=1e-4)
+
+
+def test_kernels_that_float32_left_indefinite_are_fitted_and_certified_as_the_nearest_semidefinite_ones():
+    X, y = np.random.default_rng(3).normal(size=(20, 2)), np.arange(20) % 2
+    single = (100.0 * (X @ X.T + 1.0) ** 2).astype(np.float32)[None]
+    found = MKLClassifier("precomputed", C=100.0, normalize=None).fit(single, y).certificate_
+    problem = Problem(single, 2.0 * y - 1.0, C=100.0)
+    known = solve(problem).certificate
+    assert problem.kernels.slack.any()
+    assert found.is_optimal(1e-4)
+    assert known.lower <= found.lower <= found.upper <= known.upper
 
 
 def test_a_column_that_never_changes_is_named_and_goes_on(three_classes):
