@@ -101,7 +101,8 @@ def test_a_refinement_that_fails_leaves_the_solution(monkeypatch, failure):
     left = polished(problem, solution, 1e-8)
     assert left.status is solution.status
     assert np.array_equal(left.dual_coef, solution.dual_coef)
-    assert left.certificate.gap == pytest.approx(solution.certificate.gap, rel=1e-6)  # off a kink it gains a digit
+    before = solution.certificate.gap
+    assert 0.99 * before <= left.certificate.gap <= before  # what weights gain that are fitted to the same beta
 
 
 @pytest.mark.parametrize(("tol", "expected"), [(1e-3, Status.OPTIMAL), (1e-12, Status.TIME_LIMIT)])
