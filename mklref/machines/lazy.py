@@ -22,9 +22,8 @@ from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.kernels import ArrayStack, KernelStack, LazyStack
 from mklref.kernels.reader import Reader
-from mklref.machines.cholesky import factorised
 from mklref.machines.quadratic_forms import QuadraticForms
-from mklref.machines.smo import JITTER, Part, SMOMachine
+from mklref.machines.smo import Part, SMOMachine
 
 _FEWEST = 512
 """Samples of a working set, if there are as many."""
@@ -195,11 +194,3 @@ class LazyMachine(SMOMachine):
         self.beta = self.beta.copy()
         self.beta[chosen] = inner.beta
         self.steps += inner.steps
-
-    def _factor(self, free: Any) -> Array:
-        Q = self._square(free)
-        if len(free) == len(self.beta):
-            Q = Q.copy()  # it is held
-        Q.flat[:: len(free) + 1] += self.shift[free]
-        with blas_threads(len(free)):
-            return factorised(Q, JITTER)

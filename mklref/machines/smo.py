@@ -23,7 +23,7 @@ from mklref.machines.machine import Machine, weighted
 from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.problem import Problem
 
-JITTER = 1e-13
+_JITTER = 1e-13
 _MOST_FREE = 1600
 _MOST_ROUNDS = 30
 """Rounds of pair steps and a Newton step: what they have not reached is below rounding."""
@@ -234,13 +234,22 @@ class SMOMachine(Machine):
             inside &= self.beta != 0.0
         return np.flatnonzero(inside)
 
+    def _square(self, index: Any) -> Array:
+        """Q of these samples, (k, k), to be read."""
+        self.form(index)
+        return self.rows[np.ix_(index, index)]
+
     def _factor(self, free: Any) -> Array:
-        """Lower Cholesky factor of Q_FF + shift, with the smallest jitter that lets it exist."""
-        self.form(free)
-        Q = self.rows[np.ix_(free, free)]
+        """Lower Cholesky factor of Q_FF + shift + sigma 11', with the smallest jitter that lets it exist.
+
+        Where 1'x = 0 any sigma is the same. On kernels of low rank Q_FF is singular for sigma = 0: with an intercept
+        one sample more than the rank is free.
+        """
+        Q = self._square(free)
+        Q = Q + (float(Q.diagonal().mean()) if self.problem.intercept and len(free) else 0.0)
         Q.flat[:: len(free) + 1] += self.shift[free]
         with blas_threads(len(free)):
-            return factorised(Q, JITTER)
+            return factorised(Q, _JITTER)
 
 
 class Part(SMOMachine):

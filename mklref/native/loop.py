@@ -69,9 +69,9 @@ class Loop:
         self.dual: Point | None = None
         """The point of the largest lower bound."""
         self.sound: Point | None = None
-        """Of block norms with q > 2 the point of the smallest gap with what rounding adds to it."""
+        """The point of the smallest gap with what rounding adds to it."""
         self.doubt = self.least_doubt = np.inf
-        """This sum at the latest point, and the smallest one."""
+        """This sum at the latest point, or its gap where that is no better; and the smallest one."""
         self.first: Point | None = None
         self.spent: dict[str, float] = {}
         """What the start, and whatever helped out, has cost, by the names of `counters`."""
@@ -219,10 +219,11 @@ class Loop:
         reached = self.reached(point)
         if self.last is not point:
             self.last, records = point, self.recorder.records
-            if self.large_q is not None:
-                self.doubt = point.gap + self.machine.rounding(point.weights, point.intercept, point.upper)
-                if self.doubt < self.least_doubt:
-                    self.sound, self.least_doubt = point, self.doubt
+            self.doubt = point.gap
+            if self.large_q is not None or self.doubt < self.least_doubt:
+                self.doubt += self.machine.rounding(point.weights, point.intercept, point.upper)
+            if self.doubt < self.least_doubt:
+                self.sound, self.least_doubt = point, self.doubt
             steps = self.steps + int(self.spent.get("inner_steps", 0.0))
             record = Record(
                 iteration=len(records),

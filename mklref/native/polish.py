@@ -21,11 +21,14 @@ from mklref.losses import EpsilonInsensitive
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import Machine
 from mklref.problem import Point, Problem
+from mklref.regularizers import Fixed
 from mklref.solution import Solution, Status
 
 _ROUNDS = 4
 _ENOUGH = 1e-14
 """Relative gap at which there is nothing left to improve."""
+_HALF = 0.6
+"""Of the width of an interval, and what solving for its middle rounds."""
 
 
 def polished(machine: Machine | JointMachine, solution: Solution, tol: float, deadline: float = np.inf) -> Solution:
@@ -79,7 +82,8 @@ def _at_the_limit(certificate: Certificate) -> bool:
 def _off_the_kinks(problem: Problem, point: Point) -> Iterator[Point]:
     """Functions beside that of the point on which no kink of a loss is within rounding of the scores.
 
-    Of max(0, m - y t) it is the stretched one; of a tube that of a tube which is narrower by the errors of the scores.
+    Of max(0, m - y t) it is the stretched one; of a tube that of a tube which is narrower by the errors of the scores,
+    with these weights: of those of large kernels, whose q may be rounding, they know more than theta(q).
     """
     bounded, squares = [], np.zeros(problem.n_kernels)
     intercepts = np.atleast_1d(point.intercept).tolist()
@@ -89,10 +93,10 @@ def _off_the_kinks(problem: Problem, point: Point) -> Iterator[Point]:
         scores = Interval(*score_bounds(own, beta, point.weights, images, b))
         bounded.append(Scores(own, scores, intercept=0.0, moved=0.0))
     if isinstance(problem.loss, EpsilonInsensitive):
-        error = max(float((scores.upper - scores.lower).max()) for _, scores, *_ in bounded)
-        if error < problem.loss.epsilon:
+        error = _HALF * max(float((scores.upper - scores.lower).max()) for _, scores, *_ in bounded)
+        if error < problem.loss.epsilon and point.weights.any():
             narrower = problem.replace(loss=EpsilonInsensitive(problem.loss.epsilon - error))
-            yield from _finite(newton(narrower, problem.regularizer, point))
+            yield from _finite(newton(narrower, Fixed(point.weights), point))
     elif eta := stretch(problem, bounded, point.weights, np.sqrt(squares)):
         weights, moved = stretched(problem, point.weights, intercepts, eta)
         yield Point(point.dual_coef, weights, problem.intercepts(moved))

@@ -278,5 +278,8 @@ class BlockNorm(Regularizer):
         """q at least 1 + epsilon/2: that of p = 1 + epsilon, to first order."""
         return self if self.q >= 1.0 + 0.5 * epsilon else BlockNorm(1.0 + 0.5 * epsilon)
 
+    def sharpened(self) -> BlockNorm | None:
+        return BlockNorm(1.0) if self.q <= 2.0 and self.ball.sharpened() else None
+
     def polyhedral(self, kernels: int) -> Polyhedral | None:
-        return Polyhedral.simplex(kernels) if self.q == 1.0 else None
+        return self.ball.polyhedral(kernels) if self.q <= 2.0 else None

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from makers import LOSSES, make_problem
 
-from mklref import reference
+from mklref import Problem, reference
+from mklref.kernels import linear, per_variable
 from mklref.losses import Logistic, OneClass, Squared
 from mklref.machines import machine_for
 from mklref.machines.machine import weighted
@@ -105,6 +106,24 @@ def test_the_hessian_of_some_kernels_is_that_block(loss):
     W = machine.hessian_root(np.arange(4))
     some = np.array([3, 1])
     np.testing.assert_allclose(machine.hessian_root(some), W[:, some], rtol=1e-10, atol=1e-12)
+
+
+def test_one_sample_more_than_the_rank_may_be_free():
+    """Q_FF is singular; with 1'step = 0 the Newton step is unique, and the hinge of all samples has one slope after it.
+
+    So is W: that of the differences from the last sample, Z = (I, -1), with W'W = (Z U')'(Z Q Z')^{-1} Z U'.
+    """
+    kernels = per_variable(linear()).fit(np.random.default_rng(0).normal(size=(6, 5)))
+    problem = Problem(kernels, np.array([1.0, -1.0] * 3), C=1e9)
+    machine = machine_for(problem, problem.y.copy())
+    machine.move(np.ones(5))
+    assert machine._newton_step(np.arange(6)) > 0.0
+    np.testing.assert_allclose(machine.gradient, machine.gradient.mean(), atol=1e-9)
+    machine.forms.update(machine.beta)
+    W, Z = machine.hessian_root(np.arange(5)), np.hstack([np.eye(5), -np.ones((5, 1))])
+    sides = Z @ machine.forms.images.T
+    inner = Z @ kernels.dense().sum(axis=0) @ Z.T
+    np.testing.assert_allclose(W.T @ W, sides.T @ np.linalg.solve(inner, sides), rtol=1e-7, atol=1e-9)
 
 
 def test_without_free_samples_there_is_no_curvature():

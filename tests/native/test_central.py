@@ -208,6 +208,8 @@ def test_kernels_of_rank_one_are_no_obstacle_where_psi_is_curved(regularizer):
         (ConcaveBlock(PowerRoot(1.0 + 7e-9)), 1.0, 0),
         (Tikhonov(1.0 + 1e-9, 1.0), 1.0, 0),
         (Lp(1.0008), 100.0, 1),
+        (BlockNorm(1.0 + 1e-9), 1.0, 0),
+        (BlockNorm(1.0004), 100.0, 1),
     ],
     ids=str,
 )

@@ -101,7 +101,8 @@ def test_a_refinement_that_fails_leaves_the_solution(monkeypatch, failure):
     left = polished(problem, solution, 1e-8)
     assert left.status is solution.status
     assert np.array_equal(left.dual_coef, solution.dual_coef)
-    assert left.certificate.gap == pytest.approx(solution.certificate.gap, rel=1e-6)  # off a kink it gains a digit
+    before = solution.certificate.gap
+    assert 0.99 * before <= left.certificate.gap <= before  # what weights gain that are fitted to the same beta
 
 
 @pytest.mark.parametrize(("tol", "expected"), [(1e-3, Status.OPTIMAL), (1e-12, Status.TIME_LIMIT)])
@@ -249,6 +250,21 @@ def test_points_off_the_kinks_certify_what_rounding_at_them_does_not(loss, monke
     monkeypatch.setattr(Ladder, "central_path", lambda ladder, point: None)  # which ends off them, too
     left = [solve(problem, tol=1e-10).certificate.relative_gap for problem in problems]
     assert np.median(left) > 1e-7
+
+
+def test_weights_of_large_kernels_are_kept_where_the_tube_is_narrower():
+    """At q > 2 their squares are rounding, and so are the weights that these give: the gap stayed at 2e-5."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(60, 2))
+    distances = ((X[:, None] - X) ** 2).sum(axis=-1)
+    y = X[:, 0] ** 2 + rng.normal(size=60)
+    widths = np.array([0.3, 0.5, 1.0, 2.0])[:, None, None]
+    kernels = np.array([1.0, 1.0, 1e3, 1e4])[:, None, None] * np.exp(-distances / widths)
+    lines = [np.outer(v, v) for v in rng.normal(size=(2, 60))]
+    problem = Problem(
+        [*kernels, *lines], y, C=1e4, loss=EpsilonInsensitive(0.3), regularizer=BlockNorm(4), intercept=False
+    )
+    assert solve(problem).status is Status.OPTIMAL
 
 
 def test_a_run_that_was_limited_is_not_solved_a_second_time_by_way_of_other_kernels(monkeypatch):
