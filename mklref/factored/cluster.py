@@ -1,8 +1,9 @@
 """Shards on the workers of a Dask cluster: where they are, rounds over them, and what happens when one is lost.
 
-A shard on a worker is a function of its rows and of the calls that it had since its last `score`. The rows come from a
-source that can be asked again, and the calls are small. So a worker that is lost costs its work and nothing else:
-another one loads the rows, goes over the calls without their sums, and the round is repeated, with the same bits.
+A shard on a worker is a function of its rows and of the calls that it had since its last `score`, and what it keeps, of
+those since the one before that. The rows come from a source that can be asked again, and the calls are small. So a
+worker that is lost costs its work and nothing else: another one loads the rows, goes over the calls without their sums,
+and the round is repeated, with the same bits.
 """
 
 from __future__ import annotations
@@ -66,6 +67,11 @@ class Cluster:
             with suppress(_Broken):  # who asks it first finds out, and has it made elsewhere
                 if future is not None:
                     self._settle(k, future)
+
+    def close(self) -> None:
+        """The workers forget the rows, and all that was opened with them."""
+        self.sessions.clear()
+        self.actors.clear()
 
     def ask(self, k: int, name: str, *arguments: Any) -> Any:
         """One holder, waited for."""
@@ -233,16 +239,17 @@ class Session:
         self.number += 1
         self.cluster.counters["rounds"] += 1
         answers = self.cluster.persistently(lambda: self._round(name, arguments, together))
-        if name == "score":
-            self.log = []
         if name in _REPLAYED:
             self.log.append((self.number, name, arguments))
+        if name == "keep":  # until then what was kept before may still be asked for
+            last = max(i for i, (_, called, _) in enumerate(self.log) if called == "score")
+            self.log = self.log[last:]
         return answers
 
     def close(self) -> None:
         """The holders forget it; those that do not answer have nothing to forget."""
-        self.cluster.sessions.pop(self.name, None)
-        if self.cluster.client.status == "running":
+        known = self.cluster.sessions.pop(self.name, None) is not None
+        if known and self.cluster.client.status == "running":
             for k in range(len(self.chosen)):
                 self.cluster.send(k, "close", self.name)
 

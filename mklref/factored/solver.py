@@ -72,9 +72,6 @@ def solve_factored(
     given, stack = problem, problem.kernels
     assert isinstance(stack, FactorStack)
     check_range(problem.C, float(stack.largest_diagonals().max()))
-    if client is not None:
-        stack = DistributedStack.of(stack, client)
-        problem = problem.replace(kernels=stack)
     recorder: Recorder[Record] = Recorder(
         "solving", tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress
     )
@@ -98,9 +95,11 @@ def solve_factored(
         except ClusterLost:
             return None if saved is None else saved()
 
-    with ExitStack() as around:
-        around.enter_context(recorder.running(interrupted))
-        around.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))
+    quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+    with ExitStack() as around, recorder.running(interrupted), quiet:  # what has ended may still be asked for beta
+        if client is not None:
+            stack = DistributedStack.of(stack, client)
+            problem = problem.replace(kernels=stack)
         if len(stack.edges) > 2 or stack.shape[1] * stack.rank**2 < _ALONE:
             around.enter_context(blas_threads())
         try:
@@ -108,6 +107,8 @@ def solve_factored(
             first = _from_solution(stack, start) if start is not None else _from_a_part(problem, recorder, before)
             rounds = around.enter_context(closing(_rounds(problem)))
             path = Path(problem, rounds, recorder, save if rounds.remote else None)
+            if client is not None:
+                around.enter_context(closing(path.rounds.cluster))  # or rows stay there until memory is short here
             for name, cost in before.items():
                 path.counters[name] += cost / SHARE if name != "steps" else 0.0
             _begin(path, first)
@@ -308,13 +309,13 @@ def _towards(problem: Problem, point: Point, beta: Array, weights: Array) -> Arr
         N[-1, :-1] = N[:-1, -1] = root * stack.transposed(D)
         N[-1, -1] = D.sum()
         values, vectors = np.linalg.eigh(N[:size, :size])
-        values = np.maximum(values, _RIDGE * values[-1])
+        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > _RIDGE * values[-1])
         for _ in range(_REPEATED):
             missing = np.append(
                 np.divide(v, root, out=np.zeros_like(v), where=root > 0.0) - root * stack.transposed(row),
                 machine.intercept_cost - row.sum(),
             )[:size]
-            x = vectors @ (vectors.T @ missing / values)
+            x = vectors @ (inverse * (vectors.T @ missing))
             along = stack.product(root * x[: stack.rank]) + (x[-1] if machine.intercept else 0.0)
             row[rows] = np.clip(row[rows] + (D * along)[rows], lower, upper)
     return made if np.isfinite(made).all() else beta  # no variable has room

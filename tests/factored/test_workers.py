@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import threading
@@ -22,6 +23,8 @@ import mklref
 from mklref import DistributedLazyStack, DistributedStack, Lp, kernels
 from mklref.exceptions import InvalidInput, InvalidType, NotApplicable, PlainTextWarning
 from mklref.factored import approach, cluster as clusters, path, tiles
+from mklref.factored.remote import Remote
+from mklref.factored.rounds import Rounds, opened, targets_between
 
 N, SHARDS = 300, 3
 RNG = np.random.default_rng(3)
@@ -203,6 +206,48 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_step_costs_nothing(processes
     monkeypatch.setattr(clusters.Session, "_round", deadly)
     same(solve(GIVEN, client=processes), alone)
     assert killed
+
+
+def test_what_was_kept_before_a_new_beginning_is_not_lost_with_a_worker(client):
+    """Rows are drawn as before, too: their number counts from the beginning."""
+    there = DistributedStack.of(STACK, client)
+    targets = [targets_between(GIVEN, a, b) for a, b in pairwise(EDGES)]
+    here = Rounds(STACK, [opened(STACK, own, a, b, N) for own, (a, b) in zip(targets, pairwise(EDGES), strict=True)])
+    v, nothing, found = RNG.normal(size=(1, STACK.rank)), np.zeros(1), []
+    for rounds in (here, Remote(there, targets)):
+        for k in range(3):
+            if k:
+                rounds.sum("keep")
+            rounds.sum("score", k * v, nothing)
+            rounds.sum("begin", 0.1, nothing)
+            if k == 2:
+                there.cluster.places[2] = there.cluster.places[2]._replace(address="inproc://gone")
+            grams = rounds.sum("assemble", 0.0, False, np.ones(3), 9.0, 50.0, 2).sums[0]
+        found.append((grams, rounds.kept()))
+    assert all(map(np.array_equal, *found))
+
+
+def test_ctrl_c_ends_in_the_last_point_of_the_workers_and_they_forget_the_rows(client):
+    def impatient(record):
+        if record.iteration == 6:
+            raise KeyboardInterrupt
+
+    def interrupted(**where):
+        with pytest.raises(mklref.Interrupted) as told:
+            solve(GIVEN, callback=impatient, **where)
+        return told.value.solution
+
+    workers = list(client.cluster.workers.values())
+    held = {key for worker in workers for key in worker.state.actors}
+    gc.disable()
+    try:
+        same(interrupted(client=client), interrupted())
+        patience = time.monotonic() + 10.0
+        while any(set(worker.state.actors) - held for worker in workers) and time.monotonic() < patience:
+            time.sleep(0.01)
+        assert not any(set(worker.state.actors) - held for worker in workers)
+    finally:
+        gc.enable()
 
 
 def unreachable(client, address):
