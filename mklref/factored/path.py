@@ -347,7 +347,7 @@ class Path:
         if self.digits and not before and not self.fresh:
             self.anew()
         length, self.length = self.length, 0.0
-        share = 1.0 if self.far is None else self.far.share
+        share = 1.0 if self.far is None else max(self.far.share, 1.0 / float(self.samples.sum()))  # none may be near
         asked = length, self.centred, self.weights(), largest, self.rows / share, self.digits
         grams, vectors, sums, read = self.rounds.sum("assemble", *asked).sums
         if self.far is not None:
