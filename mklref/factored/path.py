@@ -281,7 +281,8 @@ class Path:
                 self._balance_start()
                 continue
             if self._calls_for_a_look(gap / size, tol):
-                near = self._near() if gap > tol * size else self.near  # or beta moves once more
+                same = gap <= tol * size and self.away == _AWAY  # or beta moves once more
+                near = self.near if same else self._near()
                 if self.far is not None or np.isfinite(near):
                     self._look(near)
                     shown, worse = np.inf, 0
