@@ -82,6 +82,7 @@ class Cluster:
         from distributed.protocol import to_serialize
 
         client, place = self.client, self.places[k]
+        require_open(client)
         message: Any = {"actor": place.key, "function": name, "args": [to_serialize(one) for one in arguments]}
 
         async def called() -> Any:
@@ -292,6 +293,12 @@ def children(k: int, shards: int) -> list[int]:
             found.append(k + step)
         step *= 2
     return found
+
+
+def require_open(client: Any) -> None:
+    """Raise `ClusterLost` for a client that has been closed, or has lost its scheduler."""
+    if client.status != "running":
+        raise ClusterLost(f"the client is {client.status} or its scheduler gone; connect again, and make the stack anew")
 
 
 def check_client(client: Any) -> None:

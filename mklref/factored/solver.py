@@ -71,7 +71,6 @@ def solve_factored(
     """
     given, stack = problem, problem.kernels
     assert isinstance(stack, FactorStack)
-    check_range(problem.C, float(stack.largest_diagonals().max()))
     recorder: Recorder[Record] = Recorder(
         "solving", tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress
     )
@@ -103,6 +102,7 @@ def solve_factored(
         if len(stack.edges) > 2 or stack.shape[1] * stack.rank**2 < _ALONE:
             around.enter_context(blas_threads())
         try:
+            check_range(problem.C, float(stack.largest_diagonals().max()))
             before: dict[str, float] = {}
             first = _from_solution(stack, start) if start is not None else _from_a_part(problem, recorder, before)
             rounds = around.enter_context(closing(_rounds(problem)))
@@ -310,6 +310,8 @@ def _towards(problem: Problem, point: Point, beta: Array, weights: Array) -> Arr
         if machine.intercept:
             mean = root * stack.transposed(D) / size
             N -= size * np.outer(mean, mean)
+        if not np.isfinite(N).all():  # rows are others than when the stack was made
+            return beta
         values, vectors = np.linalg.eigh(N)
         inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > least)
         for _ in range(_REPEATED):
@@ -318,7 +320,7 @@ def _towards(problem: Problem, point: Point, beta: Array, weights: Array) -> Arr
             x = vectors @ (inverse * (vectors.T @ (missing - total * mean)))
             along = stack.product(root * x) + total / size - mean @ x
             row[rows] = np.clip(row[rows] + (D * along)[rows], lower, upper)
-    return made if np.isfinite(made).all() else beta  # no variable has room
+    return made if np.isfinite(made).all() else beta
 
 
 def _unloaded(problem: Problem, beta: Array) -> Array:

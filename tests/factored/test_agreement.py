@@ -160,8 +160,11 @@ def test_variables_without_room_stay_where_they_are():
     """The matrix of what would move them is 0; NaN came out of it."""
     given = problem(losses.Hinge(), Lp(2))
     point = path.Point(np.ones((1, 14)), np.zeros(1), np.ones(4), np.ones(4), 1.0)
-    with np.errstate(invalid="ignore", divide="ignore"):  # as in a run
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # as in a run
         assert not factored._towards(given, point, np.zeros((1, ROWS)), np.ones(4)).any()
+        given.kernels.sources[0].data[:] = 1e200  # after the stack was made
+        beta = 0.1 * given.y[None]
+        assert np.array_equal(factored._towards(given, point, beta, np.ones(4)), beta)
 
 
 def test_the_storage_of_the_rows_changes_nothing(tmp_path):
