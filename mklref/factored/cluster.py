@@ -298,7 +298,7 @@ def children(k: int, shards: int) -> list[int]:
 def require_open(client: Any) -> None:
     """Raise `ClusterLost` for a client that has been closed, or has lost its scheduler."""
     if client.status != "running":
-        raise ClusterLost(f"the client is {client.status} or its scheduler gone; connect again, and make the stack anew")
+        raise ClusterLost(f"the client is {client.status} or its scheduler gone; connect again, make the stack anew")
 
 
 def check_client(client: Any) -> None:
