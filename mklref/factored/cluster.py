@@ -1,8 +1,9 @@
 """Shards on the workers of a Dask cluster: where they are, rounds over them, and what happens when one is lost.
 
-A shard on a worker is a function of its rows and of the calls that it had since its last `score`. The rows come from a
-source that can be asked again, and the calls are small. So a worker that is lost costs its work and nothing else:
-another one loads the rows, goes over the calls without their sums, and the round is repeated, with the same bits.
+A shard on a worker is a function of its rows and of the calls that it had since its last `score`, and what it keeps, of
+those since the one before that. The rows come from a source that can be asked again, and the calls are small. So a
+worker that is lost costs its work and nothing else: another one loads the rows, goes over the calls without their sums,
+and the round is repeated, with the same bits.
 """
 
 from __future__ import annotations
@@ -67,6 +68,11 @@ class Cluster:
                 if future is not None:
                     self._settle(k, future)
 
+    def close(self) -> None:
+        """The workers forget the rows, and all that was opened with them."""
+        self.sessions.clear()
+        self.actors.clear()
+
     def ask(self, k: int, name: str, *arguments: Any) -> Any:
         """One holder, waited for."""
         return self.wait(k, self.send(k, name, *arguments), time.monotonic())
@@ -76,6 +82,7 @@ class Cluster:
         from distributed.protocol import to_serialize
 
         client, place = self.client, self.places[k]
+        require_open(client)
         message: Any = {"actor": place.key, "function": name, "args": [to_serialize(one) for one in arguments]}
 
         async def called() -> Any:
@@ -233,16 +240,17 @@ class Session:
         self.number += 1
         self.cluster.counters["rounds"] += 1
         answers = self.cluster.persistently(lambda: self._round(name, arguments, together))
-        if name == "score":
-            self.log = []
         if name in _REPLAYED:
             self.log.append((self.number, name, arguments))
+        if name == "keep":  # until then what was kept before may still be asked for
+            last = max(i for i, (_, called, _) in enumerate(self.log) if called == "score")
+            self.log = self.log[last:]
         return answers
 
     def close(self) -> None:
         """The holders forget it; those that do not answer have nothing to forget."""
-        self.cluster.sessions.pop(self.name, None)
-        if self.cluster.client.status == "running":
+        known = self.cluster.sessions.pop(self.name, None) is not None
+        if known and self.cluster.client.status == "running":
             for k in range(len(self.chosen)):
                 self.cluster.send(k, "close", self.name)
 
@@ -285,6 +293,12 @@ def children(k: int, shards: int) -> list[int]:
             found.append(k + step)
         step *= 2
     return found
+
+
+def require_open(client: Any) -> None:
+    """Raise `ClusterLost` for a client that has been closed, or has lost its scheduler."""
+    if client.status != "running":
+        raise ClusterLost(f"the client is {client.status} or its scheduler gone; connect again, make the stack anew")
 
 
 def check_client(client: Any) -> None:

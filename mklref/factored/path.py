@@ -281,7 +281,8 @@ class Path:
                 self._balance_start()
                 continue
             if self._calls_for_a_look(gap / size, tol):
-                near = self._near() if gap > tol * size else self.near  # or beta moves once more
+                same = gap <= tol * size and self.away == _AWAY  # or beta moves once more
+                near = self.near if same else self._near()
                 if self.far is not None or np.isfinite(near):
                     self._look(near)
                     shown, worse = np.inf, 0
@@ -347,7 +348,7 @@ class Path:
         if self.digits and not before and not self.fresh:
             self.anew()
         length, self.length = self.length, 0.0
-        share = 1.0 if self.far is None else self.far.share
+        share = 1.0 if self.far is None else max(self.far.share, 1.0 / float(self.samples.sum()))  # none may be near
         asked = length, self.centred, self.weights(), largest, self.rows / share, self.digits
         grams, vectors, sums, read = self.rounds.sum("assemble", *asked).sums
         if self.far is not None:

@@ -6,17 +6,18 @@ import hashlib
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from itertools import accumulate, pairwise
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
 from mklref._typing import Array
 from mklref._validate import checked_count, checked_number
-from mklref.exceptions import InvalidInput, InvalidType
+from mklref.exceptions import InvalidInput, InvalidType, NotApplicable
 from mklref.factored.cluster import Cluster, ClusterLost, Parts, Session, Source, require_dask
 from mklref.factored.shard import Total
 from mklref.kernels.factor_sources import aligned
-from mklref.kernels.factor_stack import FactorStack
+from mklref.kernels.factor_stack import FactorStack, require_rows
+from mklref.kernels.protocol import indices
 
 TIMEOUT = 600.0
 """Seconds that a shard may take for an answer."""
@@ -98,6 +99,8 @@ class DistributedStack(FactorStack):
                         "same factors."
                     )
         self._described(told[0], [one["n"] for one in told])
+        if self.shape[1] < self.fewest:
+            raise InvalidInput(f"the shards have n = {self.shape[1]} rows together; give at least two samples.")
         self.chosen: list[Any] = [None] * len(sources)
 
     def _described(self, told: dict[str, Any], rows: Sequence[int]) -> None:
@@ -110,6 +113,12 @@ class DistributedStack(FactorStack):
         self._traces: Array | None = None
         self._largest: Array | None = None
         self._against: tuple[Array, Array] | None = None
+
+    def sharded(self, shards: int) -> Self:
+        """The shards are those of the workers."""
+        raise NotApplicable(
+            f"the rows lie on workers in {len(self.chosen)} shards; give DistributedStack as many sources as shards."
+        )
 
     @property
     def shape(self) -> tuple[int, int, int]:
@@ -133,15 +142,16 @@ class DistributedStack(FactorStack):
 
     def transposed(self, v: Array) -> Array:
         """L'v; each shard is sent its part of v."""
-        if v.shape[:1] != self.shape[1:2]:
-            raise InvalidInput(f"v has shape {v.shape}; expected {self.shape[1]} rows, one for each sample.")
+        require_rows("v", v, self.shape[1], "sample")
         return self._summed("transposed", v)
 
     def gram(self, D: Array) -> Array:
         """L'DL; each shard is sent its part of D."""
+        require_rows("D", D, self.shape[1], "sample")
         return self._summed("gram", D)
 
     def product(self, w: Array) -> Array:
+        require_rows("w", w, self.rank, "column of L")
         return np.concatenate(self._asked.each("product", w))
 
     def traces(self) -> Array:
@@ -167,9 +177,7 @@ class DistributedStack(FactorStack):
 
     def part(self, samples: Any) -> FactorStack:
         """Some of the samples: where they are, if they are in order, else in this process."""
-        index = np.asarray(samples)
-        if index.dtype == bool:
-            index = np.flatnonzero(index)
+        index = indices(samples, self.shape[1])
         if not np.all(np.diff(index) > 0):
             return FactorStack(np.split(self._rows(index), np.cumsum(self.ranks)[:-1], axis=1), self.names)
         made = type(self).__new__(type(self))
@@ -215,6 +223,12 @@ class DistributedStack(FactorStack):
         """The holders forget the products of a part that nobody has any more."""
         if getattr(self, "_products", None) is not None:
             self._products.close()  # type: ignore[union-attr]
+
+
+class ShardStack(FactorStack):
+    """Rows of one shard, which may be none."""
+
+    fewest = 0
 
 
 class Remote(Session):
@@ -293,16 +307,16 @@ def _sent(stack: FactorStack, first: int, last: int, client: Any, address: str) 
 
 def _loaded(load: Callable[[], Any], names: Sequence[str] | None) -> FactorStack:
     made = load()
-    return made if isinstance(made, FactorStack) else FactorStack(made, names)
+    return made if isinstance(made, FactorStack) else ShardStack(made, names)
 
 
 def _of_arrays(names: Sequence[str] | None, *arrays: Any) -> FactorStack:
-    return FactorStack(arrays, names)
+    return ShardStack(arrays, names)
 
 
 def _of_rows(names: Sequence[str], ranks: Array, rows: Any) -> FactorStack:
     edges = np.cumsum(ranks)[:-1]
     if hasattr(rows, "tocsr"):
         cuts = [0, *edges.tolist(), rows.shape[1]]
-        return FactorStack([rows[:, a:b] for a, b in pairwise(cuts)], names)
-    return FactorStack(np.split(aligned(rows), edges, axis=1), names)
+        return ShardStack([rows[:, a:b] for a, b in pairwise(cuts)], names)
+    return ShardStack(np.split(aligned(rows), edges, axis=1), names)

@@ -70,7 +70,7 @@ class Shard:
 
     def score(self, v: Array, b: Array) -> Total:
         """The scores of v (P, r) and b (P,), and the sum of their losses."""
-        self.exact, total = True, 0.0
+        self.exact, self.count, total = True, 0, 0.0  # rows are drawn as in a shard that begins here
         for p, where, own in self.owns():
             samples = self.machines[p].samples
             samples.f[where] = self.product(own, v[p]) + b[p]

@@ -44,11 +44,11 @@ _FAR = 1e-2
 _AROUND = 10.0
 """tau of a start from where a path stalled, with weights that fit its v, in its relative gap there."""
 _SETTLED = 1e-5
-"""Share of its box within which a dual variable is taken to be at its end, if the certificate allows it."""
+"""Share of its box or of the largest within which a dual variable is at its end, if the certificate allows it."""
 _EQUAL = 0.9
 """Relative gap of the solution for equal weights."""
 _RIDGE, _REPEATED = 1e-13, 3
-"""Least eigenvalue, relative to the largest, of what moves beta to where theta L'beta is v; and how often it does."""
+"""Eigenvalue, as a share of the trace, up to which nothing moves beta to theta L'beta = v; and how often it does."""
 _MARGIN, _SHARPER = 0.7, 0.2
 """Share of `tol` at which the path is left, and what it is multiplied by if the certificate does not confirm it."""
 
@@ -71,10 +71,6 @@ def solve_factored(
     """
     given, stack = problem, problem.kernels
     assert isinstance(stack, FactorStack)
-    check_range(problem.C, float(stack.largest_diagonals().max()))
-    if client is not None:
-        stack = DistributedStack.of(stack, client)
-        problem = problem.replace(kernels=stack)
     recorder: Recorder[Record] = Recorder(
         "solving", tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress
     )
@@ -98,16 +94,21 @@ def solve_factored(
         except ClusterLost:
             return None if saved is None else saved()
 
-    with ExitStack() as around:
-        around.enter_context(recorder.running(interrupted))
-        around.enter_context(np.errstate(over="ignore", invalid="ignore", divide="ignore"))
+    quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+    with ExitStack() as around, recorder.running(interrupted), quiet:  # what has ended may still be asked for beta
+        if client is not None:
+            stack = DistributedStack.of(stack, client)
+            problem = problem.replace(kernels=stack)
         if len(stack.edges) > 2 or stack.shape[1] * stack.rank**2 < _ALONE:
             around.enter_context(blas_threads())
         try:
+            check_range(problem.C, float(stack.largest_diagonals().max()))
             before: dict[str, float] = {}
             first = _from_solution(stack, start) if start is not None else _from_a_part(problem, recorder, before)
             rounds = around.enter_context(closing(_rounds(problem)))
             path = Path(problem, rounds, recorder, save if rounds.remote else None)
+            if client is not None:
+                around.enter_context(closing(path.rounds.cluster))  # or rows stay there until memory is short here
             for name, cost in before.items():
                 path.counters[name] += cost / SHARE if name != "steps" else 0.0
             _begin(path, first)
@@ -293,7 +294,8 @@ def _towards(problem: Problem, point: Point, beta: Array, weights: Array) -> Arr
 
     It has no v, and what is missing costs C n times as much in the losses as in the norms of v - theta w. The shortest
     way is D L x, with D the room of each sample, so that those at an end stay; some repetitions take off what rounding
-    of L'DL leaves.
+    of L'DL leaves. Columns are centred with D, so that 1'beta is c_b at any scale; and what v has beside the span of
+    the rows, where columns outnumber the samples, no beta leads to and no score has.
     """
     stack, made = problem.kernels, beta.copy()
     assert isinstance(stack, FactorStack)
@@ -301,23 +303,24 @@ def _towards(problem: Problem, point: Point, beta: Array, weights: Array) -> Arr
     for row, v, (samples, machine) in zip(made, point.v, machines_of(problem), strict=True):
         rows = slice(None) if samples is None else samples
         lower, upper, room = _room(machine, row[rows])
-        D, size = np.zeros(len(row)), stack.rank + machine.intercept
+        D = np.zeros(len(row))
         D[rows] = room
-        N = np.zeros((stack.rank + 1, stack.rank + 1))
-        N[:-1, :-1] = root[:, None] * stack.gram(D) * root
-        N[-1, :-1] = N[:-1, -1] = root * stack.transposed(D)
-        N[-1, -1] = D.sum()
-        values, vectors = np.linalg.eigh(N[:size, :size])
-        values = np.maximum(values, _RIDGE * values[-1])
+        N = root[:, None] * stack.gram(D) * root
+        size, least, mean = float(D.sum()) or 1.0, _RIDGE * np.trace(N), np.zeros(stack.rank)
+        if machine.intercept:
+            mean = root * stack.transposed(D) / size
+            N -= size * np.outer(mean, mean)
+        if not np.isfinite(N).all():  # rows are others than when the stack was made
+            return beta
+        values, vectors = np.linalg.eigh(N)
+        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > least)
         for _ in range(_REPEATED):
-            missing = np.append(
-                np.divide(v, root, out=np.zeros_like(v), where=root > 0.0) - root * stack.transposed(row),
-                machine.intercept_cost - row.sum(),
-            )[:size]
-            x = vectors @ (vectors.T @ missing / values)
-            along = stack.product(root * x[: stack.rank]) + (x[-1] if machine.intercept else 0.0)
+            missing = np.divide(v, root, out=np.zeros_like(v), where=root > 0.0) - root * stack.transposed(row)
+            total = machine.intercept_cost - row.sum() if machine.intercept else 0.0
+            x = vectors @ (inverse * (vectors.T @ (missing - total * mean)))
+            along = stack.product(root * x) + total / size - mean @ x
             row[rows] = np.clip(row[rows] + (D * along)[rows], lower, upper)
-    return made if np.isfinite(made).all() else beta  # no variable has room
+    return made if np.isfinite(made).all() else beta
 
 
 def _unloaded(problem: Problem, beta: Array) -> Array:
@@ -362,8 +365,7 @@ def _at_the_ends(machine: Any, beta: Array) -> Array:
     if form is None:
         return beta
     lower, upper = machine.loss.box(machine.y, machine.costs)
-    width = upper - lower
-    size = _SETTLED * np.where(np.isfinite(width), width, np.abs(beta).max(initial=0.0))
+    size = _SETTLED * np.minimum(upper - lower, np.abs(beta).max(initial=0.0))
     made, free = beta, np.ones(len(beta), dtype=bool)
     for end in (lower, upper, *([np.zeros_like(beta)] if form.absolute else [])):
         near = np.abs(beta - end) < size

@@ -16,7 +16,7 @@ from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref._validate import checked_count, checked_number
 from mklref.exceptions import InvalidType
-from mklref.factored.cluster import ClusterLost, check_client
+from mklref.factored.cluster import ClusterLost, check_client, require_open
 from mklref.factored.remote import TIMEOUT
 from mklref.kernels.evaluation import Block
 from mklref.kernels.lazy import LazyStack
@@ -62,7 +62,8 @@ class DistributedLazyStack(LazyStack):
         super().__init__(stack.fitted, cache=stack.cache, precision=stack.precision)
         self.client, self.timeout = client, timeout
         most = stack.shape[1]
-        self.tiles = min(most, checked_count("tiles", tiles or _EACH * len(client.ncores()), 1, "pieces of a product."))
+        wanted = _EACH * len(client.ncores()) if tiles is None else tiles
+        self.tiles = min(most, checked_count("tiles", wanted, 1, "pieces of a product."))
         self.own: LazyStack = LazyStack(stack.fitted, cache=stack.cache, precision=stack.precision)
         self.chosen = np.arange(most)
         self.there = client.scatter(self.own, broadcast=True, hash=False)
@@ -75,6 +76,7 @@ class DistributedLazyStack(LazyStack):
         ClusterLost
             A RuntimeError with a sentence: no worker is left, or the time is over.
         """
+        require_open(self.client)
         v, some = numbers("v", v, self.shape[1]), indices(kernels, len(self), "kernels")
         support = np.flatnonzero(v)
         self.count(len(some) * len(support) * len(v))

@@ -65,6 +65,8 @@ class FactorStack(KernelStack):
 
     definiteness = "by theorem"
     """K_m = L_m L_m'."""
+    fewest = 2
+    """Rows that there have to be."""
 
     def __init__(self, factors: Sequence[Any], names: Sequence[str] | None = None) -> None:
         given = checked_members("factors", factors, "give a list of arrays L of shape (n, r), for K = L L'.")
@@ -74,7 +76,7 @@ class FactorStack(KernelStack):
         labels = [f"factor {name!r}" for name in self.names]
         require_one_order(dict(zip(labels, given, strict=True)))
         self.sources = tuple(source_of(factor, label) for factor, label in zip(given, labels, strict=True))
-        _require_alike(self.sources, labels)
+        _require_alike(self.sources, labels, self.fewest)
         self._describe()
         self._check(labels)
 
@@ -191,12 +193,12 @@ class FactorStack(KernelStack):
 
     def transposed(self, v: Array) -> Array:
         """L'v, float64 (r,), or (r, k) for v of shape (n, k)."""
-        if v.shape[:1] != self.shape[1:2]:
-            raise InvalidInput(f"v has shape {v.shape}; expected {self.shape[1]} rows, one for each sample.")
+        require_rows("v", v, self.shape[1], "sample")
         return self._sum_over_rows((self.rank, *v.shape[1:]), lambda where, rows: rows.T @ v[where])
 
     def gram(self, D: Array) -> Array:
         """L'DL for a diagonal D (n,), float64 (r, r)."""
+        require_rows("D", D, self.shape[1], "sample")
 
         def term(where: slice, rows: Rows) -> Array:
             made = rows.T @ (rows.multiply(D[where, None]) if self.sparse else rows * D[where, None])
@@ -214,8 +216,9 @@ class FactorStack(KernelStack):
 
     def product(self, w: Array) -> Array:
         """L w, float64 (n,), or (n, k) for w of shape (r, k)."""
+        require_rows("w", w, self.rank, "column of L")
         shards = [self._doubled(first, last) for first, last in pairwise(self.edges)]
-        return np.concatenate([rows @ w for each in shards for _, rows in each])
+        return np.concatenate([np.empty((0, *w.shape[1:])), *(rows @ w for each in shards for _, rows in each)])
 
     def _doubled(self, first: int, last: int) -> Iterator[tuple[slice, Rows]]:
         """Rows in float64; of those in float32 few enough at a time to stay in the cache."""
@@ -322,7 +325,7 @@ class FactorStack(KernelStack):
     def coefficients(self, dual_coef: Array, weights: Array) -> Array:
         """v with f = L v for f = sum_m weights_m K_m dual_coef: theta_m L_m'beta, (r,) or (r, P) for beta (P, n)."""
         image = self.transposed(np.ascontiguousarray(np.asarray(dual_coef, dtype=np.float64).T))
-        scale = np.asarray(weights)[self.owner]
+        scale = numbers("weights", weights, len(self))[self.owner]
         return np.asarray(scale * image if image.ndim == 1 else scale[:, None] * image)
 
     def dense_stack(self) -> ArrayStack:
@@ -337,6 +340,12 @@ class FactorStack(KernelStack):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(M={len(self)}, n={self.shape[1]}, rank={self.rank}, dtype={self._dtype})"
+
+
+def require_rows(name: str, array: Array, rows: int, each: str) -> None:
+    """Raise `InvalidInput` unless the array has so many rows, one for each of something."""
+    if np.shape(array)[:1] != (rows,):
+        raise InvalidInput(f"{name} has shape {np.shape(array)}; expected {rows} rows, one for each {each}.")
 
 
 def sum_in_pairs(parts: Sequence[T]) -> T:
@@ -365,8 +374,8 @@ def _joined(arrays: Sequence[Any]) -> Any:
     return np.lib.stride_tricks.as_strided(first, (len(first), width), first.strides, writeable=False)
 
 
-def _require_alike(sources: Sequence[Source], labels: Sequence[str]) -> None:
-    """Raise `InvalidInput` unless all have the same n >= 2 and at least one column."""
+def _require_alike(sources: Sequence[Source], labels: Sequence[str], fewest: int) -> None:
+    """Raise `InvalidInput` unless all have the same n, `fewest` or more, and at least one column."""
     n = sources[0].shape[0]
     for source, label in zip(sources, labels, strict=True):
         if source.shape[0] != n:
@@ -375,7 +384,7 @@ def _require_alike(sources: Sequence[Source], labels: Sequence[str]) -> None:
             )
         if not source.shape[1]:
             raise InvalidInput(f"{label} has shape {source.shape}, no column; drop the kernel, which would be 0.")
-    if n < 2:
+    if n < fewest:
         raise InvalidKernel(f"{labels[0]} has n = {n} rows; give at least two samples.")
 
 

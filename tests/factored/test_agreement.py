@@ -121,12 +121,50 @@ def test_scores_that_steps_have_left_off_are_computed_anew(monkeypatch):
     assert solution.status is Status.OPTIMAL
 
 
+@pytest.mark.parametrize("loss", ["pinball:0.3", "epsilon_insensitive:0"])
+def test_functions_through_the_targets_are_certified_where_columns_outnumber_the_samples(loss):
+    """v has a part that no beta leads to; the move of beta took it for one with a little curvature, gaps were 1e-3."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        L = [3.0 * rng.normal(size=(6, 3)) for _ in range(5)]
+        y = 1e-3 * (L[0][:, 0] + rng.normal(size=6))
+        given = mklref.Problem(kernels.FactorStack(L), y, loss=loss, C=5.0, regularizer=Lp(4 / 3))
+        assert mklref.solve(given, tol=1e-5).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(("loss", "C"), [("hinge", 1e4), ("hinge", 1e6), ("one_class", 1e6)])
+def test_a_margin_without_errors_is_certified_and_few_samples_support_it(loss, C):
+    """Near to an end was a share of C, and every variable is smaller: gaps were 5e-4, or no variable was 0."""
+    L, _ = rows(n=100)
+    L[0] += 0.3 * np.sign(L[0])
+    y = np.ones(100) if loss == "one_class" else np.sign(L[0][:, 0])
+    L = [one + 2.0 for one in L] if loss == "one_class" else L
+    solution = mklref.solve(mklref.Problem(kernels.FactorStack(L), y, loss=loss, C=C, regularizer=Lp(4 / 3)))
+    assert solution.status is Status.OPTIMAL
+    assert np.count_nonzero(solution.dual_coef) <= 20
+
+
+def test_the_scale_of_the_factors_says_nothing_of_how_beta_moves_to_v():
+    """Beside the column of the intercept those of 1e-7 were taken for none."""
+    rng, gaps = np.random.default_rng(1), []
+    L = [rng.normal(size=(15, r)) for r in (6, 5)]
+    y = np.sign(L[0][:, 0] + 0.5 * rng.normal(size=15))
+    for scale in (2.0**-23, 1.0, 2.0**23):
+        stack = kernels.FactorStack([scale * one for one in L])
+        found = mklref.solve(mklref.Problem(stack, y, C=1e5 / scale**2, regularizer=Lp(4 / 3)))
+        gaps.append(found.certificate.relative_gap)
+    assert gaps == pytest.approx(gaps[1:2] * 3, rel=0.2)
+
+
 def test_variables_without_room_stay_where_they_are():
     """The matrix of what would move them is 0; NaN came out of it."""
     given = problem(losses.Hinge(), Lp(2))
     point = path.Point(np.ones((1, 14)), np.zeros(1), np.ones(4), np.ones(4), 1.0)
-    with np.errstate(invalid="ignore", divide="ignore"):  # as in a run
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # as in a run
         assert not factored._towards(given, point, np.zeros((1, ROWS)), np.ones(4)).any()
+        given.kernels.sources[0].data[:] = 1e200  # after the stack was made
+        beta = 0.1 * given.y[None]
+        assert np.array_equal(factored._towards(given, point, beta, np.ones(4)), beta)
 
 
 def test_the_storage_of_the_rows_changes_nothing(tmp_path):

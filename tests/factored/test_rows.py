@@ -94,6 +94,15 @@ def test_a_sample_that_settles_is_where_the_path_ends_and_stays_there_for_scores
     assert np.all(bent[0] | bent[3])
 
 
+def test_a_look_that_finds_no_sample_near_is_followed_by_a_wider_one(monkeypatch):
+    """Rows were divided by their share, 0, and then the same look went on until `max_iter`."""
+    honest = path.Path._near
+    monkeypatch.setattr(path, "_CHEAP", 0.0)
+    monkeypatch.setattr(path.Path, "_near", lambda self: 1e-9 if self.away == 1.0 else honest(self))
+    given = problem(losses.Pinball(0.3), Lp(np.inf), n=400, intercept=False)
+    assert mklref.solve(given, max_iter=60).status is mklref.Status.OPTIMAL
+
+
 def two_machines(form):
     """Machines that share the rows, one of which sees some of them only; rows, targets, and a point."""
     L, score = rows(n=400)

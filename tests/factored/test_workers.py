@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 import signal
 import threading
@@ -20,8 +21,10 @@ from scipy.sparse import csr_matrix
 
 import mklref
 from mklref import DistributedLazyStack, DistributedStack, Lp, kernels
-from mklref.exceptions import InvalidInput, InvalidType, NotApplicable, PlainTextWarning
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotApplicable, PlainTextWarning
 from mklref.factored import approach, cluster as clusters, path, tiles
+from mklref.factored.remote import Remote
+from mklref.factored.rounds import Rounds, opened, targets_between
 
 N, SHARDS = 300, 3
 RNG = np.random.default_rng(3)
@@ -142,6 +145,33 @@ def test_a_stack_on_workers_answers_what_one_of_this_process_does(client, name):
     assert there.recipe == stacks(client)[name].recipe != there.part(some).recipe
 
 
+def test_a_shard_may_have_a_single_row_or_none(client):
+    cuts = [0, 100, 100, 101, N]
+    there = DistributedStack([partial(loaded, a, b) for a, b in pairwise(cuts)], client=client)
+    here = STACK.sharded(4)
+    here.edges = tuple(cuts)
+    same(solve(GIVEN.replace(kernels=there)), solve(GIVEN.replace(kernels=here)))
+    every = kernels.FactorStack([one[:3] for one in L]).sharded(3)
+    assert np.array_equal(DistributedStack.of(every, client).product(np.ones(10)), every.product(np.ones(10)))
+
+
+def test_samples_and_shards_that_are_none_of_a_stack_on_workers_are_refused_as_here(client):
+    there = stacks(client)["loaded"]
+    assert there.part([-1]).shape == there.part(np.arange(N) == N - 1).shape == (3, 1, 1)
+    for wrong in ([0, N], np.ones(N - 1, dtype=bool)):
+        with pytest.raises(InvalidParameter, match=f"are none of the {N} samples"):
+            there.part(wrong)
+    with pytest.raises(NotApplicable, match="3 shards"):  # another cut would not be that of the workers
+        there.sharded(2)
+    for stack in (there, STACK):
+        with pytest.raises(InvalidInput, match=r"w has shape \(4,\); expected 10 rows, one for each column of L"):
+            stack.product(np.ones(4))
+        with pytest.raises(InvalidInput, match=r"D has shape \(4,\); expected 300 rows"):
+            stack.gram(np.ones(4))
+        with pytest.raises(InvalidInput, match="weights"):
+            stack.coefficients(np.ones(N), np.ones(4))
+
+
 def read(path):
     return [np.load(path / f"{m}.npy") for m in range(len(L))]
 
@@ -203,6 +233,48 @@ def test_a_worker_that_is_killed_in_the_middle_of_a_step_costs_nothing(processes
     monkeypatch.setattr(clusters.Session, "_round", deadly)
     same(solve(GIVEN, client=processes), alone)
     assert killed
+
+
+def test_what_was_kept_before_a_new_beginning_is_not_lost_with_a_worker(client):
+    """Rows are drawn as before, too: their number counts from the beginning."""
+    there = DistributedStack.of(STACK, client)
+    targets = [targets_between(GIVEN, a, b) for a, b in pairwise(EDGES)]
+    here = Rounds(STACK, [opened(STACK, own, a, b, N) for own, (a, b) in zip(targets, pairwise(EDGES), strict=True)])
+    v, nothing, found = RNG.normal(size=(1, STACK.rank)), np.zeros(1), []
+    for rounds in (here, Remote(there, targets)):
+        for k in range(3):
+            if k:
+                rounds.sum("keep")
+            rounds.sum("score", k * v, nothing)
+            rounds.sum("begin", 0.1, nothing)
+            if k == 2:
+                there.cluster.places[2] = there.cluster.places[2]._replace(address="inproc://gone")
+            grams = rounds.sum("assemble", 0.0, False, np.ones(3), 9.0, 50.0, 2).sums[0]
+        found.append((grams, rounds.kept()))
+    assert all(map(np.array_equal, *found))
+
+
+def test_ctrl_c_ends_in_the_last_point_of_the_workers_and_they_forget_the_rows(client):
+    def impatient(record):
+        if record.iteration == 6:
+            raise KeyboardInterrupt
+
+    def interrupted(**where):
+        with pytest.raises(mklref.Interrupted) as told:
+            solve(GIVEN, callback=impatient, **where)
+        return told.value.solution
+
+    workers = list(client.cluster.workers.values())
+    held = {key for worker in workers for key in worker.state.actors}
+    gc.disable()
+    try:
+        same(interrupted(client=client), interrupted())
+        patience = time.monotonic() + 10.0
+        while any(set(worker.state.actors) - held for worker in workers) and time.monotonic() < patience:
+            time.sleep(0.01)
+        assert not any(set(worker.state.actors) - held for worker in workers)
+    finally:
+        gc.enable()
 
 
 def unreachable(client, address):
@@ -295,6 +367,7 @@ LATE = [np.where(np.arange(N)[:, None] == 290, np.nan, one) for one in L]
     ("factors", "error", "said"),
     [
         ([], InvalidInput, "empty"),
+        ([partial(loaded, 0, 1), partial(loaded, 1, 1)], InvalidInput, "n = 1 rows together"),
         (L, InvalidType, "client=client"),
         ([refused], InvalidInput, "source of shard 0 cannot be read: FileNotFoundError: part-7.npy"),
         ([partial(loaded, 0, 9), partial(np.ones, (2, 9, 3))], InvalidInput, "shard 1 has names"),
@@ -342,8 +415,15 @@ def test_tiles_of_lazy_kernels_have_the_bits_of_one_process_and_survive_a_worker
 def test_a_client_has_to_be_open_and_its_workers_alike(client, monkeypatch):
     with pytest.raises(InvalidType, match="local_client"):
         solve(GIVEN, client="tcp://127.0.0.1:8786")
+    lazy = kernels.linear().fit(L[0], storage="lazy")
     with mklref.local_client(1, processes=False) as closed:
-        pass
+        there, tiled = DistributedStack.of(STACK, closed), DistributedLazyStack(lazy, client=closed)
+        with pytest.raises(InvalidParameter, match="tiles = 0"):
+            DistributedLazyStack(lazy, client=closed, tiles=0)
+    with pytest.raises(mklref.Interrupted, match="client is closed"):
+        solve(GIVEN.replace(kernels=there))
+    with pytest.raises(clusters.ClusterLost, match="client is closed"):
+        tiled.apply(SCORE)
     with pytest.raises(InvalidInput, match="client is closed"):
         solve(GIVEN, client=closed)
     with pytest.raises(NotApplicable, match="FactorStack"):
