@@ -58,8 +58,8 @@ def newton_step(point: P, lower: Array, evaluate: Callable[[Array], P | None]) -
     direction[free] = _newton_direction(hessian, gradient[free])
     slope_free = float(gradient[free] @ direction[free])
     slack = _ROUNDING * (1.0 + abs(point.value))
-    t = 1.0
-    while t > _SHORTEST:
+    t, length = 1.0, max(1.0, float(np.abs(direction).max()))  # without curvature a direction is as long as 1e10
+    while t * length > _SHORTEST:
         step = np.maximum(t * direction, -x)
         trial = evaluate(lower + (x + step) / units)
         if trial is not None:
