@@ -6,8 +6,9 @@ In units u_m of the variables, that is in u (x - lower) with the gradient g/u an
     free      = the others: d = -|H_ff|^{-1} g_f,    |H| with the eigenvalues of H replaced by their moduli
     x(t)      = max(lower, x + t d),   t = 1, 1/2, ... until phi decreases by a share of what the slope promises
 
-|H| makes d a direction of descent also where phi is not convex, and one that leaves saddle points; near a local
-minimum with positive curvature it is H, and convergence is quadratic.
+|H| makes d a direction of descent also where phi is not convex, and one that leads away from saddle points; near a
+local minimum with positive curvature it is H, and convergence is quadratic. At a saddle, where d = 0, and to which d
+leads where kernels and targets mirror each other, `saddle_step` goes on along the eigenvector.
 """
 
 from __future__ import annotations
@@ -66,6 +67,22 @@ def newton_step(point: P, lower: Array, evaluate: Callable[[Array], P | None]) -
             promised = t * slope_free + float(gradient[near] @ step[near])
             visible = abs(promised) > slack
             if trial.value <= point.value + _ARMIJO * promised if visible else _closer(trial, point, lower):
+                return trial
+        t *= 0.5
+    return None
+
+
+def saddle_step(
+    point: P, lower: Array, curvature: float, direction: Array, evaluate: Callable[[Array], P | None]
+) -> P | None:
+    """A lower point along a direction in units, either way, as far as its negative curvature would show; or None."""
+    x = point.units * (point.x - lower)
+    t = 1.0 + float(x.max())
+    while -curvature * t**2 > _ROUNDING * (1.0 + abs(point.value)):
+        for ahead in (t * direction, -t * direction):
+            step = np.maximum(ahead, -x)
+            trial = evaluate(lower + (x + step) / point.units)
+            if trial is not None and trial.value < point.value + _ARMIJO * curvature * float(step @ step):
                 return trial
         t *= 0.5
     return None

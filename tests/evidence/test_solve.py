@@ -354,6 +354,21 @@ def test_a_saddle_on_the_boundary_shows_in_the_curvature():
     assert minimum.curvature > 0.1
     along = [objective_by_definition(problem, np.array([3.75 + 8.75 * t, 1.4 * t]), 0.5) for t in (0, 0.3, 0.6, 1)]
     assert np.all(np.diff(along) < 0.0)
+    assert solve(problem, start=[3.75, 0.0]).objective == pytest.approx(along[-1], abs=1e-4)
+    assert solve(problem, start=[3.75, 0.0], max_iter=1).status is EvidenceStatus.ITERATION_LIMIT
+
+
+def test_newton_leaves_the_saddle_to_which_symmetry_leads():
+    """A rotation leaves kernels and targets as they are: all weights stay equal, from the default start on."""
+    lines = [np.roll([1.0, -3.0, -3.0, 1.0], shift) for shift in range(4)]
+    problem = EvidenceProblem([np.outer(line, line) for line in lines], np.ones(4), 0.1)
+    saddle, minimum = solve(problem, "mackay"), solve(problem)
+    assert np.ptp(saddle.weights) < 1e-6
+    assert saddle.stationarity.curvature < -0.4
+    assert "'newton' leaves it" in saddle.status.value
+    assert minimum.status is EvidenceStatus.STATIONARY
+    assert minimum.stationarity.curvature > 0.4
+    assert minimum.objective < saddle.objective - 1.3
 
 
 @pytest.mark.parametrize(("slope", "curvature"), [(1e-3, np.inf), (1e-9, 0.25)])
