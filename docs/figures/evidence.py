@@ -27,22 +27,22 @@ def rank_one(u: list[float], v: list[float], y: list[float], noise: float) -> Ev
 
 
 PROBLEMS = {
-    "A": (rank_one([1.0, 3.0], [1.0, 2.0], [3.0, 2.0], 0.4), (3.8, 6.6), "upper left"),
-    "B": (rank_one([1.0, -1.0, 2.0], [2.0, -3.0, 2.0], [0.0, 1.0, 1.0], 0.3), (1.3, 1.6), "upper left"),
+    "A": (rank_one([1.0, 3.0], [1.0, 2.0], [3.0, 2.0], 0.4), 1.0, (3.8, 6.6), "upper left"),
+    "B": (rank_one([1.0, -1.0, 2.0], [2.0, -3.0, 2.0], [0.0, 1.0, 1.0], 0.3), 2.0, (1.5, 1.6), "upper left"),
 }
-"""Two problems with two local minima each, how far to draw them, and where the legend has room."""
+"""Two problems with two local minima each, where both weights start, how far to draw, and where to put the legend."""
 
 
 def paths() -> None:
-    """Contours of (14) over the standard deviations, with the way of each method from (1, 1)."""
+    """Contours of (14) over the standard deviations, with the way of each method from equal weights."""
     figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.6), layout="constrained")
-    for ax, (name, (problem, reach, corner)) in zip(axes, PROBLEMS.items(), strict=True):
+    for ax, (name, (problem, start, reach, corner)) in zip(axes, PROBLEMS.items(), strict=True):
         first, second = (np.linspace(0.0, end, 141) for end in reach)
         phi = likelihoods(problem, np.stack(np.meshgrid(first**2, second**2), axis=-1))
         levels = phi.min() + np.r_[np.geomspace(0.01, 1.5, 24), 2.0, 3.0]
         ax.contour(first, second, phi, levels=levels, colors="0.75", linewidths=0.7)
         for method in METHODS:
-            solution = solve(problem, method, start=[1.0, 1.0])
+            solution = solve(problem, method, start=[start, start])
             track = np.sqrt([record.weights for record in solution.history])
             label = f"{method}: {solution.objective:.3f}"
             shown = [*range(min(6, len(track))), len(track) - 1]

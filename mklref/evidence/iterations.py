@@ -24,7 +24,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.certificate import certify
 from mklref.evidence.likelihood import MarginalLikelihood
-from mklref.evidence.newton import newton_step, no_higher, residuals
+from mklref.evidence.newton import newton_step, no_higher, residuals, saddle_step
 from mklref.evidence.problem import EvidenceProblem
 from mklref.evidence.variational import with_slopes
 from mklref.exceptions import Interrupted
@@ -64,6 +64,15 @@ def newton(point: MarginalLikelihood) -> MarginalLikelihood | None:
     """A projected Newton step on phi itself, or None if rounding leaves no decrease."""
     problem = point.problem
     return newton_step(point, problem.lower, lambda x: MarginalLikelihood.at(problem, x))
+
+
+@np.errstate(over="ignore", invalid="ignore")
+def below(point: MarginalLikelihood, tol: float) -> MarginalLikelihood | None:
+    """A lower point than a stationary one whose lowest curvature is below -tol, or None: it is no saddle."""
+    problem, (curvature, direction) = point.problem, point.lowest_curvature
+    if not curvature < -tol:
+        return None
+    return saddle_step(point, problem.lower, curvature, direction, lambda x: MarginalLikelihood.at(problem, x))
 
 
 @dataclass

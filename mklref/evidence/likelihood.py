@@ -30,6 +30,8 @@ from mklref.evidence.problem import EvidenceProblem, checked_problem, checked_va
 from mklref.exceptions import InvalidParameter
 
 _UNIT = 0.5 * float(np.finfo(float).eps)
+_WEAK = 1e-6
+"""A derivative up to this share of z_m does not hold a weight at zero."""
 
 
 class MarginalLikelihood:
@@ -175,13 +177,21 @@ class MarginalLikelihood:
         flat = whitened.reshape(len(index), n * n)
         return np.asarray(flat @ flat.T)
 
+    @cached_property
+    def lowest_curvature(self) -> tuple[float, Array]:
+        """`Stationarity.curvature` and its eigenvector (zeros if there is none), one entry for each variable."""
+        slopes = self.gradient / self.units
+        held = (slopes > _WEAK) & (slopes >= self.units * (self.x - self.problem.lower))
+        inside = np.flatnonzero(~held & (self.traces > 0.0))
+        lowest, direction = np.inf, np.zeros(len(held))
+        if len(inside):
+            values, vectors = np.linalg.eigh(self.hessian(inside, self.units[inside]))
+            lowest, direction[inside] = float(values[0]), vectors[:, 0]
+        return lowest, direction
+
     def _half_solved(self, columns: Array) -> Array:
         """L^{-1} times columns."""
         return np.asarray(scipy.linalg.solve_triangular(self.factor, columns, lower=True, check_finite=False))
-
-
-_WEAK = 1e-6
-"""A derivative up to this share of z_m does not hold a weight at zero."""
 
 
 @dataclass(frozen=True)
@@ -255,12 +265,4 @@ def stationarity(problem: EvidenceProblem, weights: Any, noise_variance: float |
 
 def judge(point: MarginalLikelihood) -> Stationarity:
     """The same at an evaluated point."""
-    lower = point.problem.lower
-    slopes = point.gradient / point.units
-    held = (slopes > _WEAK) & (slopes >= point.units * (point.x - lower))
-    inside = np.flatnonzero(~held & (point.traces > 0.0))
-    units = point.units[inside]
-    curvature = np.inf
-    if len(inside):
-        curvature = float(np.linalg.eigvalsh(point.hessian(inside, units))[0])
-    return Stationarity(point.gradient, residuals(point, lower), curvature)
+    return Stationarity(point.gradient, residuals(point, point.problem.lower), point.lowest_curvature[0])

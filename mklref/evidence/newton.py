@@ -3,11 +3,13 @@
 In units u_m of the variables, that is in u (x - lower) with the gradient g/u and the Hessian H/(u u'),
 
     near      = variables within epsilon of their bound that the gradient pushes against it: they go to the bound
-    free      = the others: d = -|H_ff|^{-1} g_f,    |H| with the eigenvalues of H replaced by their moduli
-    x(t)      = max(lower, x + t d),   t = 1, 1/2, ... until phi decreases by a share of what the slope promises
+    free      = the others go to the minimum of g_f'd + 1/2 d'|H_ff|d within their bounds,
+                |H| with the eigenvalues of H replaced by their moduli
+    x(t)      = x + t d,   t = 1, 1/2, ... until phi decreases by a share of what the slope promises
 
-|H| makes d a direction of descent also where phi is not convex, and one that leaves saddle points; near a local
-minimum with positive curvature it is H, and convergence is quadratic.
+|H| makes d a direction of descent also where phi is not convex, and one that leads away from saddle points; near a
+local minimum with positive curvature it is H, and convergence is quadratic. At a saddle, where d = 0, and to which d
+leads where kernels and targets mirror each other, `saddle_step` goes on along the eigenvector.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
+from scipy.optimize import nnls
 
 from mklref._typing import Array
 
@@ -55,29 +58,47 @@ def newton_step(point: P, lower: Array, evaluate: Callable[[Array], P | None]) -
     hessian, direction = point.hessian(free, units[free]), -x
     if not np.isfinite(hessian).all():
         return None
-    direction[free] = _newton_direction(hessian, gradient[free])
-    slope_free = float(gradient[free] @ direction[free])
+    try:
+        direction[free] = _model_minimum(hessian, gradient[free], x[free]) - x[free]
+    except (RuntimeError, ValueError):  # of nnls, where rounding leads in a circle, or beyond float64
+        return None
+    slope = float(gradient @ direction)
     slack = _ROUNDING * (1.0 + abs(point.value))
-    t = 1.0
-    while t > _SHORTEST:
-        step = np.maximum(t * direction, -x)
-        trial = evaluate(lower + (x + step) / units)
+    t, length = 1.0, max(1.0, float(np.abs(direction).max()))  # without curvature a direction is as long as 1e10
+    while t * length > _SHORTEST:
+        trial = evaluate(lower + np.maximum(x + t * direction, 0.0) / units)
         if trial is not None:
-            promised = t * slope_free + float(gradient[near] @ step[near])
-            visible = abs(promised) > slack
-            if trial.value <= point.value + _ARMIJO * promised if visible else _closer(trial, point, lower):
+            visible = abs(t * slope) > slack
+            if trial.value <= point.value + _ARMIJO * t * slope if visible else _closer(trial, point, lower):
                 return trial
         t *= 0.5
     return None
 
 
-def _newton_direction(hessian: Array, gradient: Array) -> Array:
-    if not len(gradient):
-        return gradient
+def saddle_step(
+    point: P, lower: Array, curvature: float, direction: Array, evaluate: Callable[[Array], P | None]
+) -> P | None:
+    """A lower point along a direction in units, either way, as far as its negative curvature would show; or None."""
+    x = point.units * (point.x - lower)
+    t = 1.0 + float(x.max())
+    while -curvature * t**2 > _ROUNDING * (1.0 + abs(point.value)):
+        for ahead in (t * direction, -t * direction):
+            step = np.maximum(ahead, -x)
+            trial = evaluate(lower + (x + step) / point.units)
+            if trial is not None and trial.value < point.value + _ARMIJO * curvature * float(step @ step):
+                return trial
+        t *= 0.5
+    return None
+
+
+def _model_minimum(hessian: Array, gradient: Array, x: Array) -> Array:
+    """The minimum of gradient'(z - x) + 1/2 (z - x)'|H|(z - x) over z >= 0: least squares in a root of |H|."""
+    if not len(x):
+        return x
     values, vectors = np.linalg.eigh(hessian)
     curvature = np.abs(values)
-    curvature = np.maximum(curvature, _SMALLEST_CURVATURE * float(curvature.max()) or 1.0)
-    return np.asarray(-vectors @ ((vectors.T @ gradient) / curvature))
+    root = np.sqrt(np.maximum(curvature, _SMALLEST_CURVATURE * float(curvature.max()) or 1.0))
+    return np.asarray(nnls(root[:, None] * vectors.T, root * (vectors.T @ x) - (vectors.T @ gradient) / root)[0])
 
 
 def _closer(trial: Point, point: Point, lower: Array) -> bool:

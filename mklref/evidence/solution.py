@@ -21,7 +21,8 @@ class EvidenceStatus(Enum):
 
     STATIONARY = (
         "The first-order conditions hold to the requested tolerance. The problem is not convex: "
-        "this is a local answer, and restarts may find a lower one."
+        "this is a local answer, and restarts may find a lower one. Where stationarity.curvature is negative it may be "
+        "a saddle: 'newton' leaves it."
     )
     ABSORBED = (
         "A weight is zero that should grow, and this iteration cannot leave zero: "

@@ -13,7 +13,7 @@ from mklref._run import Recorder
 from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref._validate import check_callback, check_limits, checked_choice, checked_count, checked_rng
-from mklref.evidence.iterations import Reweighted, fixed_point, newton
+from mklref.evidence.iterations import Reweighted, below, fixed_point, newton
 from mklref.evidence.likelihood import MarginalLikelihood
 from mklref.evidence.newton import no_higher, residuals
 from mklref.evidence.problem import EvidenceProblem, checked_problem
@@ -141,6 +141,8 @@ class _Run:
         self.point, self.method, self.tol, self.recorder = point, method, tol, recorder
         self.first, self.begun = len(recorder.records), recorder.seconds
         self.reweighted = Reweighted(point.problem) if method == "reweighted" else None
+        self.below: MarginalLikelihood | None = None
+        """Where Newton's method goes on from a saddle."""
 
     def solution(self, status: EvidenceStatus) -> EvidenceSolution:
         """The present point."""
@@ -161,7 +163,7 @@ class _Run:
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what is not finite is no point, and not taken
     def _step(self, point: MarginalLikelihood) -> MarginalLikelihood | None:
         if self.method == "newton":
-            return newton(point)
+            return self.below or newton(point)
         if self.reweighted is not None:
             return self.reweighted.step(point)
         following = fixed_point(point, MULTIPLICATIVE[self.method])
@@ -181,7 +183,9 @@ class _Run:
             noise_variance=point.noise_variance,
             inner_gap=float("nan") if inner is None else inner.certificate.relative_gap,
         )
-        reached = Status.OPTIMAL if record.residual <= self.tol else None
+        stationary = record.residual <= self.tol
+        self.below = below(point, self.tol) if stationary and self.method == "newton" else None
+        reached = Status.OPTIMAL if stationary and self.below is None else None
         status = self.recorder.add(record, record.residual, reached)
         if status is Status.OPTIMAL:
             return EvidenceStatus.STATIONARY

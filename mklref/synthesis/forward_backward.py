@@ -25,9 +25,10 @@ from mklref.synthesis.problem import SynthesisProblem
 from mklref.synthesis.solution import Run, SynthesisSolution
 
 _SAFE = 1.9
-"""Share of 1/(C L ||K||^2) that is the step by default: below 2 by more than the error of the power iteration."""
-_ENOUGH = 1e-3
-_MOST_POWERS = 200
+"""Share of 1/(C L ||K||^2) that is the step by default: below 2 by more than the error of `operator_norm`."""
+_LANCZOS_STEPS = 50
+_INVARIANT = 1e-6
+"""Share of ||K||^2 below which what a step adds to the Krylov space is nothing."""
 
 
 def forward_backward(
@@ -50,14 +51,14 @@ def forward_backward(
         As for `solve`; an iteration is a step.
     step : float, optional
         gamma, in (0, 2/(C L ||K||^2)); by default 1.9/(C L ||K||^2), or 0.95/(C L ||K||^2) if accelerated. ||K|| is
-        that of the power method, which errs from below.
+        that of Lanczos' method, which errs from below, if at all.
     accelerated : bool
         Whether to add Nesterov's momentum, which is dropped whenever it points uphill (O'Donoghue and Candes).
 
     Returns
     -------
     SynthesisSolution
-        The counters of its history hold the "passes" over the kernels, those of the power method included.
+        The counters of its history hold the "passes" over the kernels, those of Lanczos' method included.
 
     Raises
     ------
@@ -100,17 +101,27 @@ def _iterate(run: Run, gamma: float, accelerated: bool) -> Status:
 
 
 def operator_norm(dictionary: Dictionary) -> float:
-    """||K|| of the map from (tau, N) to (n,), from below, by the power method on K K': two passes a step."""
-    v: Array = np.asarray(np.random.default_rng(0).normal(size=dictionary.kernels.shape[1]))
+    """||K|| of the map from (tau, N) to (n,), from below, by Lanczos' method on K K': two passes a step.
+
+    From a random start k steps miss a share e of ||K||^2 with a probability below 1.65 sqrt(n) exp(-sqrt(e) (2k - 1)),
+    whatever the spectrum (Kuczynski and Wozniakowski 1992): 3e-8 for e = 1/20 and n = 3000. The power method pauses
+    where many eigenvalues lie below a single one, and cannot tell.
+    """
+    n = dictionary.kernels.shape[1]
     everything = np.ones(dictionary.shape, dtype=bool)
+    basis, images = np.empty((0, n)), np.empty((0, n))
+    v: Array = np.asarray(np.random.default_rng(0).normal(size=n))
     size = 0.0
-    for _ in range(_MOST_POWERS):
-        v = v / float(np.linalg.norm(v))
-        v = dictionary.scores(dictionary.correlations(v, everything))
-        previous, size = size, float(np.linalg.norm(v))
-        if size <= (1.0 + _ENOUGH) * previous or size == 0.0:
+    for _ in range(min(n, _LANCZOS_STEPS)):
+        basis = np.vstack([basis, v / np.linalg.norm(v)])
+        v = dictionary.scores(dictionary.correlations(basis[-1], everything))
+        images = np.vstack([images, v])
+        size = max(float(np.linalg.eigvalsh(basis @ images.T)[-1]), 0.0)
+        for _ in range(2):  # what rounding leaves of the first time goes with the second
+            v = v - (basis @ v) @ basis
+        if np.linalg.norm(v) <= _INVARIANT * size:
             break
-    return float(np.sqrt(size))
+    return math.sqrt(size)
 
 
 def _step(dictionary: Dictionary, problem: SynthesisProblem, step: Any, accelerated: bool) -> float:
@@ -120,5 +131,5 @@ def _step(dictionary: Dictionary, problem: SynthesisProblem, step: Any, accelera
         interval = f"(0, 2/(C L ||K||^2)) = (0, {largest:g})"
         remedy = "the admissible steps. Leave it out for a safe one."
         return checked_number("step", step, interval, lambda gamma: 0.0 < gamma < largest, remedy)
-    # Momentum needs gamma <= 1/lipschitz, and the power method errs from below by less than a twentieth.
+    # Momentum needs gamma <= 1/lipschitz, and the norm errs from below by less than a twentieth.
     return (0.95 if accelerated else _SAFE) / lipschitz if lipschitz > 0.0 else 1.0

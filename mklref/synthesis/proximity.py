@@ -80,8 +80,9 @@ class MixedNorm:
         return float(row_norms(self.dual_group_norms(Z)[None], _DUAL[self.q])[0])
 
     def prox(self, U: Array, s: float) -> Array:
-        """Argmin of 1/2 ||U - A||^2 + s Omega(A), (tau, N) (Proposition 3)."""
-        return self.groups(PROX[self.p, self.q](self.groups(U), s))
+        """Argmin of 1/2 ||U - A||^2 + s Omega(A), (tau, N), for s in [0, inf] (Proposition 3)."""
+        step = checked_number("s", s, "[0, inf]", lambda weight: weight >= 0.0, "the weight of Omega.")
+        return self.groups(PROX[self.p, self.q](self.groups(U), step))
 
     @property
     def separable(self) -> bool:
@@ -118,8 +119,9 @@ def prox_l2(u: Array, s: float) -> Array:
 
 def prox_l21(u: Array, s: float) -> Array:
     """p = 2, q = 1: every group is shrunk to max(1 - s/||u_g||, 0) u_g, by its own norm (erratum K8)."""
-    norms = np.linalg.norm(u, axis=1)
-    return np.asarray(np.maximum(1.0 - s / np.maximum(norms, s), 0.0)[:, None] * u)
+    norms = row_norms(u, 2)
+    lost = np.divide(s, norms, out=np.ones_like(norms), where=norms > s)
+    return np.asarray((1.0 - lost)[:, None] * u)
 
 
 def prox_l12(u: Array, s: float) -> Array:
@@ -133,12 +135,14 @@ def prox_l12(u: Array, s: float) -> Array:
 
 def elitist_threshold(u: Array, s: float) -> Array:
     """The threshold of `prox_l12` for each group: sorting costs O(n log n)."""
+    one, s = 1.0 / max(1.0, s), min(1.0, s)  # both divided by the larger, which may be beyond float64
     ordered = -np.sort(-np.abs(u), axis=1)
     sums = np.cumsum(ordered, axis=1)
     counts = np.arange(1, u.shape[1] + 1)
-    M = np.sum((1.0 + s * counts) * ordered > s * sums, axis=1)  # the test holds exactly for m <= M
-    largest = np.take_along_axis(sums, np.maximum(M - 1, 0)[:, None], axis=1)[:, 0]
-    return np.asarray(np.where(M > 0, s / (1.0 + s * M) * largest, 0.0))
+    # The test holds exactly for m <= M, and for m = 1 also where rounding hides the 1 beside s.
+    M = np.maximum(np.sum((one + s * counts) * ordered > s * sums, axis=1), 1)
+    largest = np.take_along_axis(sums, M[:, None] - 1, axis=1)[:, 0]
+    return np.asarray(s / (one + s * M) * largest)
 
 
 PROX: dict[tuple[int, int], Callable[[Array, float], Array]] = {
@@ -180,7 +184,7 @@ def jacobian(u: Array, s: float, p: int, q: int) -> Jacobian:
     if (p, q) == (2, 2):
         return Jacobian(np.ones(u.shape, dtype=bool), one / (1.0 + s), none, np.zeros_like(u))
     if (p, q) == (2, 1):
-        norms = np.linalg.norm(u, axis=1)
+        norms = row_norms(u, 2)
         kept = norms > s
         length = np.where(kept, norms, 1.0)
         factor = np.where(kept, s / length, 0.0)

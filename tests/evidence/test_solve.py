@@ -329,7 +329,7 @@ B = rank_one([1.0, -1.0, 2.0], [2.0, -3.0, 2.0], [0.0, 1.0, 1.0], 0.3)
     [
         (A, 1.0, (5.183, 4.212, 5.183, 5.183)),
         (A, 3.0, (4.212, 4.212, 4.212, 4.212)),
-        (B, 1.0, (1.527, 1.677, 1.677, 1.677)),
+        (B, 2.0, (1.527, 1.677, 1.677, 1.677)),
         (B, 0.1, (1.677, 1.677, 1.677, 1.677)),
     ],
 )
@@ -354,6 +354,30 @@ def test_a_saddle_on_the_boundary_shows_in_the_curvature():
     assert minimum.curvature > 0.1
     along = [objective_by_definition(problem, np.array([3.75 + 8.75 * t, 1.4 * t]), 0.5) for t in (0, 0.3, 0.6, 1)]
     assert np.all(np.diff(along) < 0.0)
+    assert solve(problem, start=[3.75, 0.0]).objective == pytest.approx(along[-1], abs=1e-4)
+    assert solve(problem, start=[3.75, 0.0], max_iter=1).status is EvidenceStatus.ITERATION_LIMIT
+
+
+def test_newton_needs_few_steps_with_many_kernels(rng):
+    """Most weights meet their bound; stopped one by one they took 114 steps, and more on the way of "reweighted"."""
+    X, widths = rng.normal(size=(10, 5)), 10.0 ** rng.uniform(-1, 1, size=20)
+    kernels = [np.exp(-(np.subtract.outer(x, x) ** 2) / width) for x in X.T for width in widths]
+    solution = solve(EvidenceProblem(kernels, np.sin(2 * X[:, 0]), 0.01))
+    assert solution.status is EvidenceStatus.STATIONARY
+    assert len(solution.history) <= 30
+
+
+def test_newton_leaves_the_saddle_to_which_symmetry_leads():
+    """A rotation leaves kernels and targets as they are: all weights stay equal, from the default start on."""
+    lines = [np.roll([1.0, -3.0, -3.0, 1.0], shift) for shift in range(4)]
+    problem = EvidenceProblem([np.outer(line, line) for line in lines], np.ones(4), 0.1)
+    saddle, minimum = solve(problem, "mackay"), solve(problem)
+    assert np.ptp(saddle.weights) < 1e-6
+    assert saddle.stationarity.curvature < -0.4
+    assert "'newton' leaves it" in saddle.status.value
+    assert minimum.status is EvidenceStatus.STATIONARY
+    assert minimum.stationarity.curvature > 0.4
+    assert minimum.objective < saddle.objective - 1.3
 
 
 @pytest.mark.parametrize(("slope", "curvature"), [(1e-3, np.inf), (1e-9, 0.25)])

@@ -99,6 +99,8 @@ def test_operator_norm(rng):
     found = operator_norm(Dictionary(K))
     assert 0.97 * exact <= found <= exact * (1 + 1e-12)
     assert operator_norm(Dictionary(np.zeros((1, 2, 2)))) == 0.0
+    pause = 0.9 * np.eye(200) + 0.1 / 200  # of the power method: the norm is 1, all other singular values are 0.9
+    assert operator_norm(Dictionary(pause[None])) == pytest.approx(1.0)
 
 
 def test_steps_descend(rng):

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from synthesis.cases import LOSSES, NORMS
 
+from mklref.exceptions import InvalidParameter
 from mklref.losses import as_loss
 from mklref.synthesis import MixedNorm
 from mklref.synthesis.proximity import PROX, elitist_threshold, jacobian, prox_loss
@@ -48,6 +49,21 @@ def test_optimality_to_rounding(p, q, s, u):
     """u - z is a subgradient of s Omega at z: equality in Fenchel-Young."""
     z = PROX[p, q](u, s)
     assert s * penalty(z, p, q) + conjugate(u - z, s, p, q) == pytest.approx(np.vdot(z, u - z), rel=1e-12, abs=1e-12)
+
+
+@cases()
+def test_steps_and_entries_of_any_size(p, q, u):
+    """At 0, where zero groups were NaN; where s hides the 1 of 1 + s, and l12 kept all of u; where squares are lost."""
+    norm = MixedNorm(p, q, 2)
+    np.testing.assert_array_equal(norm.prox(u, 0.0), u)
+    for s in (1e17, 1e300, np.inf):
+        assert np.abs(norm.prox(u, s)).max() <= 1e-15
+    for unit in (2.0**-700, 2.0**700):
+        moved = norm.prox(unit * u, 0.7 * unit if q == 1 else 0.7)
+        np.testing.assert_allclose(moved / unit, norm.prox(u, 0.7), rtol=1e-14)
+    for s in (-1e-9, np.nan):
+        with pytest.raises(InvalidParameter, match=rf"s = {s} must lie in \[0, inf\]"):
+            norm.prox(u, s)
 
 
 def test_elitist_threshold_by_trying_every_number_of_active_entries(rng):
