@@ -151,6 +151,17 @@ def test_false_claims_are_named():
     assert faults_of(problem, *good, objective=upper, lower=1.001 * upper) == ["hidden negative gap"]
 
 
+@pytest.mark.parametrize(
+    ("factor", "said"), [(2.0, "twice that"), (-1.0, "minus that: a dual"), (1 / 24, "1/n times"), (1 / 3, "1/C times")]
+)
+def test_the_convention_of_a_claimed_objective_is_named(factor, said):
+    problem, good = solved()
+    upper = judge(problem, Answer(*good)).certificate.upper
+    (finding,) = judge(problem, Answer(*good, objective=factor * upper)).findings
+    assert finding.fault == "claimed objective"
+    assert f"It is {said}" in finding.text
+
+
 def test_a_claim_of_convergence_is_checked():
     problem, good = solved()
     assert faults_of(problem, *noise(problem, *good), converged=True) == ["inaccurate", "claimed convergence"]
