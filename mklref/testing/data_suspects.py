@@ -16,6 +16,7 @@ from mklref.exceptions import InvalidKernel
 from mklref.kernels.stack import ArrayStack
 from mklref.kernels.transforms import Normalizer
 from mklref.problem import Problem
+from mklref.regularizers import Fixed
 from mklref.testing.faults import Point, Reading, meant, restated, sensible, some
 from mklref.testing.implied import (
     common,
@@ -85,8 +86,10 @@ def scale_that_fits(problem: Problem, point: Point) -> Iterator[Reading]:
 
 def factors_that_fit(problem: Problem, point: Point) -> Iterator[Reading]:
     """A factor for each kernel: the weights that the machine of beta has over those that were returned."""
+    if point.weights is None or isinstance(problem.regularizer, Fixed):  # which asks nothing of the weights
+        return
     theta = weights_of_the_machine(problem, point.dual_coef)
-    if theta is None or point.weights is None or len(free_samples(problem, point.dual_coef)[1]) < ENOUGH:
+    if theta is None or len(free_samples(problem, point.dual_coef)[1]) < ENOUGH:
         return
     used = point.weights > _NO_WEIGHT * point.weights.max()
     factors = theta[used] / point.weights[used]

@@ -112,27 +112,26 @@ def other_weights(problem: Problem, point: Point) -> Iterator[Reading]:
         return
     theta = weights_of_the_machine(problem, point.dual_coef)
     closed = problem.regularizer.weights_from_dual(problem.kernels.norms(point.dual_coef))
-    known = [own for own in (closed, theta) if own is not None and own.any()]
-    likeness = next(filter(None, (_likeness(problem, point.dual_coef, point.weights, own) for own in known)), "")
-    name = f"closed form of dual_coef{likeness}"
-    fitting = {name: point._replace(weights=None)}
+    given = {"weights that solve its machine": theta, "closed form of dual_coef": closed}
+    known = {text: own for text, own in given.items() if own is not None and own.any()}
+    alike = {text: _likeness(problem, point.dual_coef, point.weights, own) for text, own in known.items()}
+    likeness = next(filter(None, alike.values()), "")
+    fitting = {"closed form of dual_coef": point._replace(weights=None)}
     if theta is not None:
         scale = boundary(problem.regularizer, theta) if problem.regularizer.weight_form == "min" else 1.0
         fitting["weights that solve its machine"] = point._replace(
             weights=scale * theta if abs(scale - 1.0) < 1e-2 else theta, intercept=None
         )
-    for text, own in (("weights that solve its machine", theta), (name, closed)):
-        if own is None or not own.any():
-            continue
+    for text, own in known.items():
         dropped = (point.weights == 0.0) & (own > 1e-6 * own.max())
         kept = (point.weights > 0.0) & (own > 0.0)
         ratio = own[kept] / point.weights[kept]
-        if dropped.any() and kept.any() and np.ptp(ratio) < 0.02 * ratio.max() and not likeness:
+        if dropped.any() and kept.any() and np.ptp(ratio) < 0.02 * ratio.max() and not alike[text]:
             shown = f"dual_coef fits positive weights of the kernels {some(np.flatnonzero(dropped))}, returned as 0."
             yield Reading("weights cleaned up", shown, problem, fitting[text])
             yield from _machine("weights cleaned up", shown, problem, point, own)
     for text, other in fitting.items():
-        shown = f"dual_coef is optimal with other weights ({text})."
+        shown = f"dual_coef is optimal with other weights ({text}{likeness})."
         yield Reading("weights of another iterate", shown, problem, other)
     if theta is not None and np.abs(theta - point.weights).max() > 1e-3 * max(theta.max(), point.weights.max()):
         which = likeness or ", not of those returned"

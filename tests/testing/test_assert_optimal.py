@@ -241,6 +241,14 @@ def test_what_all_machines_have_in_common_is_named_before_each_one(strategy, fau
         assert_optimal(classes, beta, weights=theta, intercept=b)
 
 
+def test_weights_of_machines_that_do_not_fit_are_no_factors_of_kernels():
+    """At given weights the kernels of a machine may have any."""
+    classes = MulticlassProblem(problem_of().kernels, np.arange(24) % 3, C=3.0, regularizer=L2)
+    found = solve(classes, tol=1e-9)
+    with pytest.raises(AssertionError, match=r"^not optimal: weights of another iterate: "):
+        assert_optimal(classes, found.dual_coef, weights=found.weights[::-1], intercept=found.intercept)
+
+
 def test_what_is_left_of_a_huge_gap_is_no_verdict():
     """Where weights have no bound, a relative gap of 1e6 becomes one of 1 for other rows, which explains nothing."""
     rng = np.random.default_rng(0)
