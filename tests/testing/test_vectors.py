@@ -169,6 +169,16 @@ def test_the_many_problems_that_a_narrow_solver_leaves_out_are_one_row(vectors, 
     assert cells == [names[0], f"{len(names) - 1} others"]
 
 
+def test_a_problem_that_the_index_lists_and_that_is_not_there_is_a_row(vectors, tmp_path):
+    folder, _ = vectors
+    for file in (folder / "index.json", folder / "squared-l2.npz"):
+        shutil.copy(file, tmp_path)
+    (tmp_path / "solutions").mkdir()
+    reasons = {row.case.name: row.reason for row in check_directory(tmp_path, tmp_path / "solutions").rows}
+    assert reasons["squared-l2"] == "no solution"
+    assert reasons["hinge-l1"] == "index.json lists it, and there is no file"
+
+
 def test_a_directory_of_proofs(vectors, tmp_path, capsys):
     """--rigorous holds for directories too: what has no proof is excluded, what is not proven well enough fails."""
     folder, _ = vectors

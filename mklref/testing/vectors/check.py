@@ -61,9 +61,12 @@ def check_directory(
     tol = checked_tolerance("tol", tol)
     pairs, unread = _pairs(Path(problems), Path(solutions)), _unread(Path(solutions))
     published = _published(Path(problems) / INDEX)
+    reasons = {file: unread.get(file.stem, NO_SOLUTION) for file in pairs}
+    lost = published.keys() - {file.stem for file in pairs}
+    reasons |= {Path(problems, f"{name}.npz"): f"{INDEX} lists it, and there is no file" for name in sorted(lost)}
     rows = [
-        _row(file, published.get(file.stem, {}), solution, unread.get(file.stem, NO_SOLUTION), tol, rigorous)
-        for file, solution in pairs.items()
+        _row(file, published.get(file.stem, {}), pairs.get(file), reason, tol, rigorous)
+        for file, reason in reasons.items()
     ]
     return Report(solver=str(solutions), tol=tol, rows=tuple(rows))
 
