@@ -213,10 +213,9 @@ def _errs_as_much(problem: Problem, point: Point, reading: Reading, gap: float) 
     At a large C no sample is at its bound, and every smaller C has the same solution: none of them explains that an
     answer is inexact, although each one forgives it more. One half of an answer is compared with the other elsewhere.
     """
-    asked = reading.problem
-    as_it_is = reading.point.dual_coef is point.dual_coef and reading.point.weights is point.weights
+    asked, (beta, theta, _) = reading.problem, reading.point
     half = isinstance(asked.regularizer, Fixed) and asked.regularizer is not problem.regularizer
-    if asked is problem or half or not as_it_is:
+    if asked is problem or half or beta is not point.dual_coef or theta is not point.weights:
         return True
     with suppress(MKLError):
         found = solve(asked, tol=1e-9, max_iter=60)
@@ -261,8 +260,7 @@ def _why_not_optimal(
         if rounded or (first.fault == "machine not solved" and gap <= CLOSE):
             faults.insert(0, "inaccurate")
         text = "its numbers are of single precision: " * rounded + first.text
-        if left > tol:
-            text = f"{text.rstrip('.')}; a gap of {left:.0e} is left."
+        text = f"{text.rstrip('.')}; a gap of {left:.0e} is left." if left > tol else text
         yield Finding(faults[0], f"{text} {_also(others)}{bounds}", tuple(faults[1:]))
     elif gap > CLOSE and (text := _other_weights(problem, point, gap, tol)):
         yield Finding("weights of another iterate", f"{text} {bounds}")
