@@ -222,9 +222,8 @@ def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKer
             raise error(f"{label} is ragged: its rows have shapes {sorted(lengths)}.")
     if kind not in "iuf":
         names = {"c": "complex", "b": "boolean", "O": "object"}
-        raise InvalidType(
-            f"{label} is {names.get(kind, str(array.dtype))} data; give real numbers (float64 or float32)."
-        )
+        what = f"{names.get(kind, str(array.dtype))} data" if array.ndim else shown(data)
+        raise InvalidType(f"{label} is {what}; give real numbers (float64 or float32).")
     native = array.dtype.newbyteorder("=")
     if native in (np.float32, np.float64):
         return array.astype(native, copy=False)

@@ -58,8 +58,9 @@ def as_answer(returned: Any) -> Answer:
         )
     if isinstance(returned, tuple) and len(returned) == 3:
         return Answer(*returned)
+    size = f" of {len(returned)}" if isinstance(returned, tuple | list) else ""
     raise InvalidType(
-        f"the solver returned {type(returned).__name__}; expected (dual_coef, weights, intercept), "
+        f"the solver returned {type(returned).__name__}{size}; expected (dual_coef, weights, intercept), "
         "a mklref.Solution or a mklref.testing.Answer."
     )
 

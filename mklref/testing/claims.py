@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -34,6 +34,23 @@ def claimed_convergence(value: Any) -> bool:
         if value is None or (np.size(value) == 1 and np.ravel(value)[0] in (0, 1)):
             return bool(np.any(value))
     raise InvalidType(f"converged is {shown(value)}; give True or False.")
+
+
+def convention(problem: Problem, what: str, fits: Callable[[float], bool]) -> str:
+    """A sentence on the usual multiples of a value that a number may be, if it is one."""
+    n, C = float(problem.n_samples), problem.C
+    multiples = (
+        (2.0, "twice {}: a factor 1/2 is missing, or C multiplies a loss that is doubled"),
+        (0.5, "half {}: a factor 1/2 too many"),
+        (-1.0, "minus {}: a dual problem that is minimised; flip its sign"),
+        (-2.0, "minus twice {}: a dual problem that is minimised, without its 1/2"),
+        (1.0 / n, "1/n times {}"),
+        (n, "n times {}"),
+        (1.0 / C, "1/C times {}: C divides the penalty in place of multiplying the losses"),
+        (C, "C times {}"),
+    )
+    found = [text.format(what) for ratio, text in multiples if fits(ratio)]
+    return f" It is {', or '.join(found)}." if found else ""
 
 
 def false_claims(
@@ -68,7 +85,8 @@ def false_claims(
     elif certificate.gap > allowed and abs(objective - certificate.lower) <= max(allowed, PLAUSIBLE * certificate.gap):
         yield Finding("weights cleaned up", text + " The claimed value fits dual_coef with better weights.")
     else:
-        yield Finding("claimed objective", text)
+        meant = convention(problem, "that", lambda ratio: abs(objective / ratio - upper) <= 2 * allowed)
+        yield Finding("claimed objective", text + meant)
 
 
 def _joint(problem: Problem, point: Point, upper: float) -> float:

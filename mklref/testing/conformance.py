@@ -73,13 +73,17 @@ def check_solver(
     tol = checked_tolerance("tol", tol)
     declaration = as_declaration(supports, solver)
     cases = select(upto, include, exclude)
-    rows = []
+    name, rows = str(getattr(solver, "__name__", type(solver).__name__)), []
     for number, case in enumerate(cases):
         if progress is not None:
             progress(number, len(cases), case.name)
-        rows.append(run_case(case, solver, tol=tol, declaration=declaration))
-    name = getattr(solver, "__name__", type(solver).__name__)
-    return Report(solver=str(name), tol=tol, rows=tuple(rows))
+        try:
+            rows.append(run_case(case, solver, tol=tol, declaration=declaration))
+        except KeyboardInterrupt as interrupted:
+            so_far = Report(name, tol, tuple(rows))
+            interrupted.add_note(f"The solver was at {case.name}. Until then: {so_far}")
+            raise
+    return Report(name, tol, tuple(rows))
 
 
 def run_case(case: Case, solver: Solver, *, tol: float, declaration: Declaration) -> Row:
@@ -122,13 +126,17 @@ def _answered(problem: Problem, solver: Solver, tol: float) -> Verdict:
     try:
         with _nobody_leaves():
             returned = solver(lent)
-        answer = as_answer(returned)
     except (NotApplicable, NotImplementedError, KeyboardInterrupt):
         raise
     except BaseException as error:  # noqa: BLE001  (a solver may raise anything, also SystemExit: that is a finding)
         text = f"{type(error).__name__}: {' '.join(str(error).split())[:300].rstrip('.')}{_place(error)}."
         return Verdict(None, (Finding("error", text),), np.inf)
-    verdict = judge(problem, answer, tol=tol)
+    try:
+        answer = as_answer(returned)
+    except InvalidType as error:
+        verdict = Verdict(None, (Finding("malformed answer", str(error)),), np.inf)
+    else:
+        verdict = judge(problem, answer, tol=tol)
     changed = [name for name, array in _arrays(lent).items() if not np.array_equal(array, _arrays(problem)[name])]
     if changed:
         finding = Finding("input changed", f"{' and '.join(changed)} differ after the call.")

@@ -7,14 +7,16 @@ somebody could have meant, or have to satisfy more equations than they have free
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import product
 
 import numpy as np
 
-from mklref._typing import FloatArray
+from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidKernel
 from mklref.kernels.stack import ArrayStack
 from mklref.kernels.transforms import Normalizer
 from mklref.problem import Problem
+from mklref.regularizers import Fixed
 from mklref.testing.faults import Point, Reading, meant, restated, sensible, some
 from mklref.testing.implied import (
     common,
@@ -24,10 +26,12 @@ from mklref.testing.implied import (
     scores_of,
     weights_of,
 )
-from mklref.testing.weight_suspects import free_samples
+from mklref.testing.weight_suspects import free_samples, weights_of_the_machine
 
 NEARLY_NOTHING = 1e-9
 """Weight of a sample that was left out; the share of a diagonal, or of a sum, that is rounding."""
+_NO_WEIGHT = 1e-6
+"""Share of the largest weight up to which a kernel is not used."""
 USUAL_RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """What is added to diagonals, tried where too few samples are inside their box for a fit."""
 ENOUGH = 4
@@ -63,7 +67,7 @@ def scaled_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
         usual["n/trace"] = n / total, "the mean diagonal made 1"
     for text, (factor, cause) in usual.items():
         if abs(factor - 1.0) > 1e-9:
-            yield from _scaled(problem, point, factor, f"{text} times the kernels: {cause}")
+            yield from _scaled("scaled kernels", problem, point, factor, f"{text} times the kernels: {cause}")
 
 
 def scale_that_fits(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -77,38 +81,60 @@ def scale_that_fits(problem: Problem, point: Point) -> Iterator[Reading]:
     (factor, adapted), rest = sensible(fitted[0]), t - fitted[0] * scores[free] - b
     agree = float(np.abs(rest).max()) <= 1e-3 * float(np.abs(t - b).max())
     if agree and factor > 0.0 and abs(factor - 1.0) > 1e-9:
-        yield from _scaled(problem, point, factor, f"{factor:.6g} times the kernels", adapted)
+        yield from _scaled("scaled kernels", problem, point, factor, f"{factor:.6g} times the kernels", adapted)
 
 
-def _scaled(problem: Problem, point: Point, factor: float, text: str, adapted: bool = False) -> Iterator[Reading]:
-    kernels = ArrayStack.trusted([factor * matrix for matrix in problem.kernels.dense()])
-    shown = f"it is optimal for {text}."
-    yield from restated("scaled kernels", shown, problem, point, kernels=kernels, adapted=adapted)
+def factors_that_fit(problem: Problem, point: Point) -> Iterator[Reading]:
+    """A factor for each kernel: the weights that the machine of beta has over those that were returned."""
+    if point.weights is None or isinstance(problem.regularizer, Fixed):  # which asks nothing of the weights
+        return
+    theta = weights_of_the_machine(problem, point.dual_coef)
+    if theta is None or len(free_samples(problem, point.dual_coef)[1]) < ENOUGH:
+        return
+    used = point.weights > _NO_WEIGHT * point.weights.max()
+    factors = theta[used] / point.weights[used]
+    if np.ptp(factors) > 1e-2 * factors.max() and factors.all():
+        each = np.full(problem.n_kernels, factors.min())  # kernels without a weight say nothing
+        each[used] = factors
+        text = f"kernels that were normalised inside the solver, {some(each)} times these"
+        yield from _scaled("normalised kernels", problem, point, each, text, adapted=True)
+
+
+def _scaled(
+    fault: str, problem: Problem, point: Point, factors: float | Array, text: str, adapted: bool = False
+) -> Iterator[Reading]:
+    kernels = ArrayStack.trusted(list(np.reshape(factors, (-1, 1, 1)) * problem.kernels.dense()))
+    yield from restated(fault, f"it is optimal for {text}.", problem, point, kernels=kernels, adapted=adapted)
 
 
 def normalized_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
-    """A factor for each kernel, or for each entry."""
-    for name, (formula, transform) in NORMALIZATIONS.items():
+    """A factor for each kernel, or for each entry; without an intercept, to which it is no matter, of centred ones."""
+    plain = problem.kernels.dense()
+    stacks = {"K": plain} if problem.intercept else {"K": plain, "K = H K H": _centred(plain)}
+    for (which, stack), (name, (formula, transform)) in product(stacks.items(), NORMALIZATIONS.items()):
         try:
-            kernels = ArrayStack.trusted([transform(matrix) for matrix in problem.kernels.dense()])
+            kernels = ArrayStack.trusted([transform(matrix) for matrix in stack])
         except InvalidKernel:
             continue
-        text = f"it is optimal for kernels that were normalised inside the solver ({name}: {formula})."
+        shown = formula if which == "K" else f"{formula}, {which}"
+        text = f"it is optimal for kernels that were normalised inside the solver ({name}: {shown})."
         yield from restated("normalised kernels", text, problem, point, kernels=kernels)
 
 
 def centered_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
     """Kernels around the mean of the samples; with an intercept this changes nothing but b."""
-    if problem.intercept:
-        if point.intercept is not None and (scores := scores_of(problem, point)) is not None:
-            b = point.intercept - float(scores.mean())
-            text = f"the intercept belongs to centred kernels; {b:.6g} fits these, {point.intercept:.6g} does not."
-            yield Reading("centred kernels", text, problem, point._replace(intercept=b), exact=True)
-        return
-    kernels = ArrayStack.trusted(
-        [Normalizer(center=True).fit(matrix, "kernel").train(matrix) for matrix in problem.kernels.dense()]
-    )
-    yield from restated("centred kernels", "it is optimal for H K H, H = I - 11'/n.", problem, point, kernels=kernels)
+    if not problem.intercept:
+        kernels = ArrayStack.trusted(list(_centred(problem.kernels.dense())))
+        text = "it is optimal for H K H, H = I - 11'/n."
+        yield from restated("centred kernels", text, problem, point, kernels=kernels)
+    elif point.intercept is not None and (scores := scores_of(problem, point)) is not None:
+        b = point.intercept - float(scores.mean())
+        text = f"the intercept belongs to centred kernels; {b:.6g} fits these, {point.intercept:.6g} does not."
+        yield Reading("centred kernels", text, problem, point._replace(intercept=b), exact=True)
+
+
+def _centred(kernels: FloatArray) -> FloatArray:
+    return np.array([Normalizer(center=True).fit(matrix, "kernel").train(matrix) for matrix in kernels])
 
 
 def ridge(problem: Problem, point: Point) -> Iterator[Reading]:

@@ -43,8 +43,8 @@ FAULTS: dict[str, str] = {
     "penalised intercept": "The intercept is part of the penalty: a constant feature, or a constant in the kernels.",
     "another regularizer": "The point is optimal for another regulariser: another p, no square, a smoothed problem.",
     "weights cleaned up": "Small weights were set to 0 after the dual variables or the objective were computed.",
-    "weights of another iterate": "dual_coef fits other weights than those returned: the two are of different steps"
-    " or orders.",
+    "weights of another iterate": "dual_coef fits other weights than those returned: the two are of different steps, "
+    "orders or powers.",
     "inactive constraints violated": "The dual point holds for the kernels in use only; others were left out.",
     "weights stuck at zero": "The point is optimal without the kernels of weight 0, some of which should come back.",
     "weights not optimal": "The machine is solved for these weights, which are not the best: the iteration over the "
@@ -143,5 +143,5 @@ def sensible(value: float) -> tuple[float, bool]:
 
 def some(values: Any) -> str:
     """The first numbers, for a message."""
-    shown = ", ".join(f"{value:.4g}" for value in values[:6])
+    shown = ", ".join(f"{value + 0.0:.4g}" for value in values[:6])  # not -0
     return shown + (", ..." if len(values) > 6 else "")

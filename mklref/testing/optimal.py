@@ -20,6 +20,7 @@ from mklref.certificate import Certificate, certify_each
 from mklref.exceptions import InvalidInput, InvalidType
 from mklref.problem import Problem, require_problem
 from mklref.testing.answer import Answer, as_answer
+from mklref.testing.claims import convention
 from mklref.testing.diagnosis import judge
 
 
@@ -59,14 +60,6 @@ def assert_optimal(
         raise AssertionError(f"not optimal: {verdict.explain()}")
 
 
-SUSPECTS = {
-    -1.0: "It is minus the optimal value: a dual problem that is minimised; flip its sign.",
-    2.0: "It is twice the optimal value: a factor 1/2 is missing, or C multiplies a loss that is doubled.",
-    0.5: "It is half the optimal value: a factor 1/2 too many.",
-}
-"""What a value means that is this multiple of the optimal one."""
-
-
 def check_value(problem: Problem, value: Any, *, rtol: float = 1e-6) -> None:
     """Pass if `value` is the optimal value of the problem, else fail with a message that says how far it is off.
 
@@ -101,11 +94,11 @@ def check_value(problem: Problem, value: Any, *, rtol: float = 1e-6) -> None:
         )
     off = distance(stated, interval, interval_size(interval, certificate.unit))
     if not off <= tol:
-        hints = [text for ratio, text in SUSPECTS.items() if distance(stated / ratio, interval, abs(stated)) <= tol]
         where = " <= P* <= ".join(outwards(certificate.lower, certificate.upper, 12))
-        raise AssertionError(
-            " ".join([f"the value {stated:.12g} is off by {off:.1e}, allowed {tol:.1e}: {where}.", *hints])
+        meant = convention(
+            problem, "the optimal value", lambda ratio: distance(stated / ratio, interval, abs(stated)) <= tol
         )
+        raise AssertionError(f"the value {stated:.12g} is off by {off:.1e}, allowed {tol:.1e}: {where}.{meant}")
 
 
 def certify_many(

@@ -274,6 +274,7 @@ FITTED: tuple[Suspect, ...] = (
     data.counted_samples,
     silent_labels,
     weights.other_regularizers,
+    data.factors_that_fit,
     weights.used_kernels,
     weights.smaller_balls,
 )

@@ -112,36 +112,50 @@ def other_weights(problem: Problem, point: Point) -> Iterator[Reading]:
         return
     theta = weights_of_the_machine(problem, point.dual_coef)
     closed = problem.regularizer.weights_from_dual(problem.kernels.norms(point.dual_coef))
-    name = f"closed form of dual_coef{_another_order(closed, point.weights)}"
-    fitting = {name: point._replace(weights=None)}
+    given = {"weights that solve its machine": theta, "closed form of dual_coef": closed}
+    known = {text: own for text, own in given.items() if own is not None and own.any()}
+    alike = {text: _likeness(problem, point.dual_coef, point.weights, own) for text, own in known.items()}
+    likeness = next(filter(None, alike.values()), "")
+    fitting = {"closed form of dual_coef": point._replace(weights=None)}
     if theta is not None:
         scale = boundary(problem.regularizer, theta) if problem.regularizer.weight_form == "min" else 1.0
         fitting["weights that solve its machine"] = point._replace(
             weights=scale * theta if abs(scale - 1.0) < 1e-2 else theta, intercept=None
         )
-    for text, own in (("weights that solve its machine", theta), (name, closed)):
-        if own is None or not own.any():
-            continue
+    for text, own in known.items():
         dropped = (point.weights == 0.0) & (own > 1e-6 * own.max())
         kept = (point.weights > 0.0) & (own > 0.0)
         ratio = own[kept] / point.weights[kept]
-        if dropped.any() and kept.any() and np.ptp(ratio) < 0.02 * ratio.max():
+        if dropped.any() and kept.any() and np.ptp(ratio) < 0.02 * ratio.max() and not alike[text]:
             shown = f"dual_coef fits positive weights of the kernels {some(np.flatnonzero(dropped))}, returned as 0."
             yield Reading("weights cleaned up", shown, problem, fitting[text])
             yield from _machine("weights cleaned up", shown, problem, point, own)
     for text, other in fitting.items():
-        shown = f"dual_coef is optimal with other weights ({text})."
+        shown = f"dual_coef is optimal with other weights ({text}{likeness})."
         yield Reading("weights of another iterate", shown, problem, other)
     if theta is not None and np.abs(theta - point.weights).max() > 1e-3 * max(theta.max(), point.weights.max()):
-        which = _another_order(theta, point.weights) or ", not of those returned"
+        which = likeness or ", not of those returned"
         text = f"dual_coef solves the machine of the weights {some(theta)}{which}."
         yield from _machine("weights of another iterate", text, problem, point, theta, adapted=True)
 
 
-def _another_order(theta: Array, returned: Array) -> str:
-    """What is to be said where the returned weights are these in another order."""
-    moved, sorted_alike = np.abs(theta - returned).max(), np.abs(np.sort(theta) - np.sort(returned)).max()
-    return ", which are those returned in another order" if sorted_alike <= 1e-4 * theta.max() < moved else ""
+def _likeness(problem: Problem, beta: Array, returned: Array, theta: Array) -> str:
+    """What is to be said where the returned weights are a usual function of these, up to a factor."""
+    p = getattr(problem.regularizer, "p", 2.0)
+    functions = {
+        "": theta,
+        ", which are those returned in another order": np.sort(theta)[np.argsort(np.argsort(returned))],
+        "; returned are their squares": theta**2,
+        "; returned are their square roots": np.sqrt(theta),
+        f"; returned are their powers with the exponent p = {p:g}": theta**p if np.isfinite(p) else theta,
+        "; returned are the norms ||f_m||": theta * problem.kernels.norms(beta),
+    }
+    unit = returned / np.linalg.norm(returned)
+    for text, own in functions.items():
+        own = own / np.linalg.norm(own)
+        if np.abs(own - unit).max() <= 1e-4 and not (own[unit == 0.0] > 1e-8).any():  # what was set to 0 is no function
+            return text
+    return ""
 
 
 def used_kernels(problem: Problem, point: Point) -> Iterator[Reading]:

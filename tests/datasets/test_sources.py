@@ -179,7 +179,7 @@ def test_numbers_out_of_range(rng, call, message):
         ),
         (lambda rng: datasets.single_cells(rng, 9, noise=1j), r"noise is 1j \(complex\)"),
         (lambda rng: datasets.waveform(0, 9), "rng is 0; give a numpy Generator"),
-        (lambda rng: datasets.signal("Wave", "here"), "x is <U4 data"),
+        (lambda rng: datasets.signal("Wave", "here"), "x is 'here'; give"),
     ],
 )
 def test_what_is_no_number(rng, call, message):

@@ -176,7 +176,7 @@ def test_saved_as_the_chosen_model(samples, tmp_path):
         ({"Cs": 0}, InvalidParameter, "Cs = 0 must be a positive number of values, or the values"),
         ({"Cs": []}, InvalidParameter, r"Cs = \[\] must hold values in \(0, inf\)"),
         ({"Cs": [1.0, -1.0]}, InvalidParameter, r"must hold values in \(0, inf\)"),
-        ({"Cs": "1..10"}, InvalidType, "Cs is <U5 data; give real numbers"),
+        ({"Cs": "1..10"}, InvalidType, "Cs is '1..10'; give real numbers"),
         ({"scoring": ["accuracy"]}, InvalidParameter, r"scoring = \['accuracy'\] holds several measures; give the one"),
         ({"scoring": "neg_log_loss"}, InvalidParameter, "'neg_log_loss' needs probabilities.*such as 'roc_auc'"),
         ({"cv": GroupKFold(3)}, InvalidParameter, "needs groups: give groups=groups"),

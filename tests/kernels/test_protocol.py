@@ -149,7 +149,7 @@ def test_every_stack_answers_the_questions_of_its_matrices(kind, whole, tmp_path
     [
         ("combine", ([1.0],), r"weights has shape \(1,\); expected"),
         ("combine", (np.ones(99),), r"weights has shape \(99,\); expected"),
-        ("combine", (None,), "weights is object data"),
+        ("combine", (None,), "weights is None; give"),
         ("apply", (np.ones(5),), r"v has shape \(5,\); expected"),
         ("apply", (np.full(40, 1j),), "v is complex data"),
         ("apply_each", (np.ones(5),), r"vectors has shape \(5,\); expected"),

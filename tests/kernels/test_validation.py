@@ -133,8 +133,8 @@ def test_the_warning_points_at_the_caller(K):
         (lambda K: [np.ma.masked_less(K[0], 0.1)], r"kernels\[0\] is a masked array; its mask would be lost"),
         (lambda K: [scipy.sparse.csr_array(K[0])], r"kernels\[0\] is a sparse matrix; give a dense array, .*toarray"),
         (lambda K: scipy.sparse.csr_matrix(K[0]), r"kernels is a sparse matrix; give a dense array"),
-        (lambda K: [K[0], "linear"], r"kernels\[1\] is <U6 data"),
-        (lambda K: None, r"kernels is object data"),
+        (lambda K: [K[0], "linear"], r"kernels\[1\] is .linear.; give real numbers"),
+        (lambda K: None, r"kernels is None; give real numbers"),
         (lambda K: [[[2**60 + 1, 0], [0, 1]]], r"kernels\[0\] holds integers beyond 2\^53 that do not fit float64"),
     ],
 )

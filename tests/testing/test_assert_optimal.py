@@ -151,6 +151,17 @@ def test_false_claims_are_named():
     assert faults_of(problem, *good, objective=upper, lower=1.001 * upper) == ["hidden negative gap"]
 
 
+@pytest.mark.parametrize(
+    ("factor", "said"), [(2.0, "twice that"), (-1.0, "minus that: a dual"), (1 / 24, "1/n times"), (1 / 3, "1/C times")]
+)
+def test_the_convention_of_a_claimed_objective_is_named(factor, said):
+    problem, good = solved()
+    upper = judge(problem, Answer(*good)).certificate.upper
+    (finding,) = judge(problem, Answer(*good, objective=factor * upper)).findings
+    assert finding.fault == "claimed objective"
+    assert f"It is {said}" in finding.text
+
+
 def test_a_claim_of_convergence_is_checked():
     problem, good = solved()
     assert faults_of(problem, *noise(problem, *good), converged=True) == ["inaccurate", "claimed convergence"]
@@ -228,6 +239,14 @@ def test_what_all_machines_have_in_common_is_named_before_each_one(strategy, fau
     beta, theta, b = spoil(found.dual_coef, found.weights, found.intercept)
     with pytest.raises(AssertionError, match=f"^not optimal: {fault}: "):
         assert_optimal(classes, beta, weights=theta, intercept=b)
+
+
+def test_weights_of_machines_that_do_not_fit_are_no_factors_of_kernels():
+    """At given weights the kernels of a machine may have any."""
+    classes = MulticlassProblem(problem_of().kernels, np.arange(24) % 3, C=3.0, regularizer=L2)
+    found = solve(classes, tol=1e-9)
+    with pytest.raises(AssertionError, match=r"^not optimal: weights of another iterate: "):
+        assert_optimal(classes, found.dual_coef, weights=found.weights[::-1], intercept=found.intercept)
 
 
 def test_what_is_left_of_a_huge_gap_is_no_verdict():

@@ -56,7 +56,12 @@ def raises(problem):
 
 @pytest.mark.parametrize(
     ("solver", "fault"),
-    [(in_place, "input changed"), (raises, "error"), (lambda problem: {"alpha": np.zeros(24)}, "error")],
+    [
+        (in_place, "input changed"),
+        (raises, "error"),
+        (lambda problem: {"alpha": np.zeros(24)}, "malformed answer"),
+        (lambda problem: (*point(problem), 1.0), "malformed answer"),
+    ],
 )
 def test_bad_manners_are_named(solver, fault):
     report = check_solver(solver, include=["hinge-l1", "logistic-l2"])
@@ -241,9 +246,8 @@ def test_a_solver_that_leaves_is_a_failed_case(raised):
     assert f"(test_check_solver.py, line {leaves.__code__.co_firstlineno + 1})." in str(report)
 
 
-@pytest.mark.parametrize("solver", [lambda problem: 3, lambda: None], ids=["no answer", "no argument"])
-def test_an_error_outside_the_file_of_the_solver_has_no_place(solver):
-    report = check_solver(solver, include="hinge-l1")
+def test_an_error_outside_the_file_of_the_solver_has_no_place():
+    report = check_solver(lambda: None, include="hinge-l1")
     assert report.faults == {"error": 1}
     assert ".py, line" not in str(report)
 
@@ -256,12 +260,16 @@ def test_a_solver_cannot_end_the_process_from_python():
     assert os._exit is leave
 
 
-def test_an_interrupt_goes_through():
-    def interrupted(problem):
-        raise KeyboardInterrupt
+def test_an_interrupt_goes_through_and_says_where_the_solver_was_and_what_it_did_before():
+    def hangs(problem):
+        if problem.loss.name == "squared":
+            raise KeyboardInterrupt
+        return solve(problem)
 
-    with pytest.raises(KeyboardInterrupt):
-        check_solver(interrupted, include="hinge-l1")
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        check_solver(hangs, include=("hinge-l1", "squared-l2"))
+    (note,) = interrupt.value.__notes__
+    assert note.startswith("The solver was at squared-l2. Until then: PASSED hangs, tol = 1e-06: 1 passed")
 
 
 @pytest.mark.parametrize(

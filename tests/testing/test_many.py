@@ -122,7 +122,8 @@ def test_the_value_of_a_wrong_model_fails(problem, wrong):
 
 
 @pytest.mark.parametrize(
-    ("factor", "hint"), [(-1, "dual problem that is minimised"), (2, "1/2 is missing"), (0.5, "1/2 too many")]
+    ("factor", "hint"),
+    [(-1, "dual problem that is minimised"), (2, "1/2 is missing"), (0.5, "1/2 too many"), (20, "n times")],
 )
 def test_usual_suspects_are_named(problem, optimum, factor, hint):
     with pytest.raises(AssertionError, match=hint):

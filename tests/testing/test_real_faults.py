@@ -24,6 +24,7 @@ from testing.planted import (
 
 from mklref import solve
 from mklref.certificate.verdict import apart
+from mklref.kernels import center, normalize
 from mklref.regularizers import Fixed, Groups, HalfPower, Lp, Tikhonov, WeightedL1, WeightedLp
 from mklref.testing import FAULTS, Answer, assert_optimal, judge, select
 from mklref.testing.case import CATALOGUE
@@ -293,6 +294,63 @@ def test_stale_weights_are_named_also_where_some_of_them_agree(loss):
     beta = solve(machine, tol=1e-10).dual_coef
     with pytest.raises(AssertionError, match=r"^not optimal: weights of another iterate: .* the weights 0\.7, 0\.3, "):
         assert_optimal(problem, beta, weights=[0.3, 0.7, 0.0, 0.0])
+
+
+def test_a_problem_with_the_same_solution_explains_no_inexact_answer():
+    """No sample is at its bound: every smaller C has this solution, and forgives single precision more."""
+    problem = CATALOGUE["large-C"].build()[0]
+    rounded = (np.float32(own) for own in exact(problem))
+    (finding,) = judge(problem, Answer(*rounded)).findings
+    assert not {"wrong scale of C", "class weights"} & {finding.fault, *finding.others}, finding.text
+
+
+def test_what_is_left_of_a_huge_gap_is_no_name():
+    """A hundredth of a gap of a million is far from closing it."""
+    problem = CATALOGUE["one-class-l1"].build()[0]
+    (finding,) = judge(problem, Answer(np.full(24, 1 / 24), np.full(4, 1e-7), 0.0)).findings
+    assert "another loss" not in (finding.fault, *finding.others), finding.text
+
+
+def test_a_name_that_leaves_a_gap_says_so():
+    """Weights that are nearly twice the right ones."""
+    problem, (beta, theta, b) = solved()
+    (finding,) = judge(problem, Answer(beta, 2.0 * theta * (1.0 + 1e-3 * np.arange(4)), b)).findings
+    assert finding.fault == "weights on another sphere"
+    assert re.search(r"lies on the sphere of Lp\(2\); a gap of \de-\d\d is left\.", finding.text)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared"])
+def test_factors_of_single_kernels_are_fitted(loss):
+    problem, _ = solved(loss)
+    kernels = np.reshape([2.0, 3.0, 0.5, 1.5], (-1, 1, 1)) * problem.kernels.dense()
+    (finding,) = judge(problem, Answer(*point(problem.replace(kernels=kernels), tol=1e-10))).findings
+    assert finding.fault == "normalised kernels"
+    assert "inside the solver, 2, 3, 0.5, 1.5 times these" in finding.text
+
+
+def test_kernels_that_were_centred_and_normalised_are_named_without_an_intercept():
+    problem, _ = solved(intercept=False)
+    kernels = normalize(center(problem.kernels), "trace")
+    (finding,) = judge(problem, Answer(*point(problem.replace(kernels=kernels), tol=1e-10))).findings
+    assert finding.fault == "normalised kernels"
+    assert "unit trace: K / trace(K), K = H K H" in finding.text
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda theta, norms: theta[::-1], "which are those returned in another order"),
+        (lambda theta, norms: theta**2, "returned are their squares"),
+        (lambda theta, norms: np.sqrt(theta), "returned are their square roots"),
+        (lambda theta, norms: theta**1.3, "returned are their powers with the exponent p = 1.3"),
+        (lambda theta, norms: theta * norms, "returned are the norms ||f_m||"),
+    ],
+)
+def test_usual_functions_of_the_weights_are_named(spoil, said):
+    problem, (beta, theta, b) = solved(regularizer=Lp(1.3))
+    (finding,) = judge(problem, Answer(beta, spoil(theta, problem.kernels.norms(beta)), b)).findings
+    assert finding.fault == "weights of another iterate"
+    assert said in finding.text
 
 
 AMBIGUOUS = [

@@ -169,6 +169,16 @@ def test_the_many_problems_that_a_narrow_solver_leaves_out_are_one_row(vectors, 
     assert cells == [names[0], f"{len(names) - 1} others"]
 
 
+def test_a_problem_that_the_index_lists_and_that_is_not_there_is_a_row(vectors, tmp_path):
+    folder, _ = vectors
+    for file in (folder / "index.json", folder / "squared-l2.npz"):
+        shutil.copy(file, tmp_path)
+    (tmp_path / "solutions").mkdir()
+    reasons = {row.case.name: row.reason for row in check_directory(tmp_path, tmp_path / "solutions").rows}
+    assert reasons["squared-l2"] == "no solution"
+    assert reasons["hinge-l1"] == "index.json lists it, and there is no file"
+
+
 def test_a_directory_of_proofs(vectors, tmp_path, capsys):
     """--rigorous holds for directories too: what has no proof is excluded, what is not proven well enough fails."""
     folder, _ = vectors
@@ -260,6 +270,13 @@ def test_a_directory_with_strange_files(vectors, tmp_path):
     (tmp_path / "hinge-l3.npz").rename(tmp_path / "hinge-l1.npz")
     report = check_directory(folder, tmp_path)
     assert report.faults == {"malformed answer": 1}
+    (tmp_path / "squared-l2.csv").write_text("0.5")
+    reasons = {row.case.name: row.reason for row in check_directory(folder, tmp_path).rows}
+    assert reasons["squared-l2"].startswith("no solution: squared-l2.csv is not read, the suffixes are .npz, ")
+    write_record(tmp_path / "hinge-l1.json", {"dual_coef": np.ones(3)})
+    with pytest.raises(InvalidInput, match=r"hinge-l1\.npz and hinge-l1\.json answer the problem hinge-l1; leave one"):
+        check_directory(folder, tmp_path)
+    (tmp_path / "hinge-l1.json").unlink()
     for text in ("{", "[]", '{"problems": [{"name": "x"}]}'):
         (tmp_path / "index.json").write_text(text)
         with pytest.raises(UnsafeFile, match=r"index\.json is no index of problems"):

@@ -56,18 +56,25 @@ def check_directory(
     InvalidType, InvalidParameter
         tol is no number in (0, 1).
     InvalidInput
-        A path that is no directory, or one without problems; a solution without a problem.
+        A path that is no directory, or one without problems; a solution without a problem, or in several formats.
     """
     tol = checked_tolerance("tol", tol)
-    pairs = _pairs(Path(problems), Path(solutions))
+    pairs, unread = _pairs(Path(problems), Path(solutions)), _unread(Path(solutions))
     published = _published(Path(problems) / INDEX)
-    rows = [_row(file, solution, published.get(file.stem, {}), tol, rigorous) for file, solution in pairs.items()]
+    reasons = {file: unread.get(file.stem, NO_SOLUTION) for file in pairs}
+    lost = published.keys() - {file.stem for file in pairs}
+    reasons |= {Path(problems, f"{name}.npz"): f"{INDEX} lists it, and there is no file" for name in sorted(lost)}
+    rows = [
+        _row(file, published.get(file.stem, {}), pairs.get(file), reason, tol, rigorous)
+        for file, reason in reasons.items()
+    ]
     return Report(solver=str(solutions), tol=tol, rows=tuple(rows))
 
 
-def _row(file: Path, solution: Path | None, published: dict[str, Any], tol: float, rigorous: bool) -> Row:
+def _row(file: Path, published: dict[str, Any], solution: Path | None, missing: str, tol: float, rigorous: bool) -> Row:
+    """The verdict on one problem and its solution, or why that is missing."""
     case = Case(file.stem, (0, 0), frozenset(), str(published.get("statement", f"{file.name}.")), tuple)
-    row = Row(case, Outcome.EXCLUDED, NO_SOLUTION, (), np.nan, 0.0)
+    row = Row(case, Outcome.EXCLUDED, missing, (), np.nan, 0.0)
     if solution is None:
         return row
     problem, lower, upper = read_as(file, stated_problem)
@@ -142,10 +149,20 @@ def _pairs(problems: Path, solutions: Path) -> dict[Path, Path | None]:
     found, answers = _files(problems), _files(solutions)
     if not found:
         raise InvalidInput(f"{problems} holds no problems; write them by: mklref vectors {problems}")
+    for name, answer in answers.items():
+        several = [file.name for suffix in SUFFIXES if (file := answer.with_suffix(suffix)).is_file()]
+        if len(several) > 1:
+            raise InvalidInput(f"{solutions}: {' and '.join(several)} answer the problem {name}; leave one of them.")
     strange = sorted(set(answers) - set(found))
     if strange:
         raise InvalidInput(f"{solutions}: no problem is called {', '.join(strange[:5])}.")
     return {file: answers.get(name) for name, file in found.items()}
+
+
+def _unread(solutions: Path) -> dict[str, str]:
+    """Why there is no solution where there is something of the name of one: its format is none of ours."""
+    known = f"the suffixes are {', '.join(SUFFIXES)}"
+    return {file.stem: f"{NO_SOLUTION}: {file.name} is not read, {known}" for file in sorted(solutions.iterdir())}
 
 
 def _files(directory: Path) -> dict[str, Path]:

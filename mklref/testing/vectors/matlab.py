@@ -25,7 +25,9 @@ _HEADER = 128
 _PIECE = 1 << 20
 _COMPRESSED, _MATRIX = 15, 14
 _NUMERIC, _CHAR = range(6, 16), 4
-"""mxDOUBLE_CLASS .. mxUINT64_CLASS, and mxCHAR_CLASS; cells, structures, objects and functions are not read."""
+"""mxDOUBLE_CLASS .. mxUINT64_CLASS, and mxCHAR_CLASS."""
+_OTHERS = {1: "a cell array", 2: "a structure", 3: "an object", 5: "a sparse matrix"}
+"""Other classes, which are not read."""
 _COMPLEX = 0x0800
 """The flag of a matrix with imaginary parts."""
 _NUMBERS = {1: 1, 2: 1, 3: 2, 4: 2, 5: 4, 6: 4, 7: 4, 9: 8, 12: 8, 13: 8}
@@ -118,7 +120,7 @@ def _unpacked(content: bytes, left: int, path: Path) -> bytes:
 
 def _plain_name(parts: list[tuple[int, bytes]], order: str, path: Path) -> str:
     """The name of a matrix with flags, dimensions, and as many real numbers or characters as the dimensions say."""
-    if not 4 <= len(parts) <= 5 or len(parts[0][1]) < 4 or len(parts[1][1]) % 4:
+    if len(parts) < 3 or len(parts[0][1]) < 4 or len(parts[1][1]) % 4:
         raise UnsafeFile(f"{path} holds a matrix of {len(parts)} parts; expected flags, dimensions, name and numbers.")
     flags = struct.unpack(f"{order}I", parts[0][1][:4])[0]
     kind = flags & 0xFF
@@ -127,7 +129,10 @@ def _plain_name(parts: list[tuple[int, bytes]], order: str, path: Path) -> str:
     if name.startswith("__"):
         raise UnsafeFile(f"{path}: {name!r} is no name of a variable.")
     if kind not in _NUMERIC and kind != _CHAR:
-        raise UnsafeFile(f"{path}: {name!r} is of MATLAB class {kind}; only full arrays of numbers and texts are read.")
+        what = _OTHERS.get(kind, f"of MATLAB class {kind}")
+        raise UnsafeFile(f"{path}: {name!r} is {what}; only full arrays of numbers and texts are read.")
+    if not 4 <= len(parts) <= 5:
+        raise UnsafeFile(f"{path}: {name!r} has {len(parts)} parts; expected flags, dimensions, name and numbers.")
     if flags & _COMPLEX or len(parts) == 5:
         raise UnsafeFile(f"{path}: {name!r} holds complex numbers; only real ones are read.")
     stored, content = parts[3]
