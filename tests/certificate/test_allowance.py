@@ -140,6 +140,10 @@ def test_bounds_hold_for_the_semidefinite_kernels_near_those_that_float32_left_i
         own, other = (certify(problem, beta, weights=[1.0], intercept=0.0) for problem in (single, near))
         assert own.lower <= other.lower + 1e-7 < own.lower + 1e-3
         assert own.upper >= other.upper - 1e-7 > own.upper - 1.0
+        image = single.kernels.apply(beta)
+        low, high = allowance.score_bounds(single, beta, np.ones(1), image, 0.0)
+        np.testing.assert_allclose(high - image[0], shift * np.maximum(beta, 0.0), atol=1e-10)
+        np.testing.assert_allclose(low - image[0], shift * np.minimum(beta, 0.0), atol=1e-10)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared", "logistic", "one_class"])
@@ -171,7 +175,7 @@ def test_allowances_are_what_their_formulas_say(loss, rng, monkeypatch):
     dual += abs(beta.sum() - c_b) * (b + np.abs(y).max() + np.abs(t).max())
     assert allowance.dual_loss_error(problem, beta, t - b, b) == pytest.approx(dual, rel=1e-9)
     entries = 2.0**-52 * theta @ reach**2
-    assert allowance.entries_error(problem, beta, theta) == pytest.approx(entries, rel=1e-9)
+    assert allowance.entries_error(problem, beta, theta) == pytest.approx(entries, rel=1e-9, abs=0.0)
     steepest = np.where(size > 0.0, 0.3, 0.0) if loss in ("hinge", "one_class") else size
     for slopes, kinks in ((steepest, True), (size, False)):
         weights = 5 * u * reach * (d @ slopes)
