@@ -103,6 +103,7 @@ def test_an_inaccurate_solver_fails_no_formulation_that_another_one_finds_right(
     assert excused.verdict.endswith("; no verdict of qcqp/MADE-UP")
     assert with_rows("optimal_inaccurate", 10.0, 15.0).passed
     assert not with_rows("optimal", 10.1, 15.0).passed
+    assert not with_rows("optimal", 10.1, 10.0).passed  # nobody vouches for a solver that is sure
     assert not with_rows("optimal_inaccurate", 10.1, 10.1).passed  # one per cent wrong, whoever solves it
 
 
@@ -132,7 +133,7 @@ def test_a_row_whose_points_exclude_each_other_contradicts_itself(problem, solut
 def test_bounds_that_exclude_each_other_fail_whatever_the_data(problem, solution, bounds):
     """Bounds are certified with their rounding errors: no allowance beside them, but for the last digit."""
     single = problem.replace(kernels=problem.kernels.dense().astype(np.float32), C=1e6)
-    check = check_of(single, made_up(solution, 1.0, 1.0), made_up(solution, *bounds, formulation="qcqp"))
+    check = check_of(single, made_up(solution, 1.0, 1.0), made_up(solution, *bounds, formulation="qcqp", value=1.0))
     assert not check.passed
     assert "qcqp/MADE-UP" in check.verdict
     assert check_of(problem, made_up(solution, 10.0, 10.0), made_up(solution, *[10.0 * (1 + 4e-16)] * 2)).passed

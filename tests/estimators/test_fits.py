@@ -179,6 +179,9 @@ def test_weights_and_units_of_regressors_and_one_class_machines(three_classes):
     model = MKLOneClass(SPECIFICATION, nu=0.3, **options).fit(X, None, weight)
     expected = solve(region, tol=1e-8).decision_function(K.new(X_new))
     np.testing.assert_allclose(model.decision_function(X_new), expected, atol=1e-3 * np.abs(expected).max())
+    np.testing.assert_allclose(model.score_samples(X_new) + model.intercept_[0], model.decision_function(X_new))
+    assert np.any(model.decision_function(X) == 0.0)  # on the boundary, which is inside
+    assert np.average(model.predict(X) == -1, weights=weight) <= 0.3
 
 
 def test_class_weights_are_those_of_the_classes_that_they_name(three_classes):
