@@ -14,6 +14,7 @@ from makers import make_problem
 from mklref import native, reference
 from mklref._conic import model as conic_model
 from mklref._crosscheck import FORMULATIONS, CrossCheck, Row, crosscheck, rounding
+from mklref._crosscheck.row import distance, interval_size
 from mklref._display import outwards
 from mklref.certificate import certify
 from mklref.exceptions import FalseClaim, InvalidParameter, InvalidType, NotApplicable, SlowWarning, SolverFailure
@@ -75,6 +76,13 @@ def test_the_tolerance_of_values_is_relative(problem, solution):
         )
         assert good.passed
         assert not bad.passed
+
+
+def test_differences_are_relative_to_the_larger_bound_or_unit_and_reversed_bounds_are_one():
+    assert interval_size((-np.inf, -2.0), 0.5) == 2.0
+    assert interval_size((0.0, 1e-9), 5.0) == 5.0
+    assert distance(1.0, (1.0 + 1e-12, 1.0), 1.0) == 0.0
+    assert distance(3.0, (1.0, 2.0), 4.0) == distance(0.0, (1.0, 2.0), 4.0) == 0.25
 
 
 def test_a_solver_that_says_it_is_inaccurate_is_excused_to_a_degree_and_named(problem, solution):
