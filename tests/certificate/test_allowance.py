@@ -117,16 +117,6 @@ def test_one_class_without_a_kernel_has_the_optimum_0(regularizer):
     assert solve(problem).status is Status.OPTIMAL
 
 
-def test_the_rounding_of_the_cost_of_an_intercept_is_allowed_for(rng):
-    """Without a loss c_b b alone is left, whose product may have been rounded down."""
-    problem = make_problem(loss="one_class", C=0.3)
-    nothing, weights = np.zeros(problem.n_samples), np.zeros(problem.n_kernels)
-    images = np.zeros((problem.n_kernels, problem.n_samples))
-    for b in rng.uniform(1.0, 2.0, size=20):
-        most = allowance.most_losses(problem, nothing, weights, images, b)
-        assert Fraction(most) >= Fraction(problem.intercept_cost) * Fraction(b)
-
-
 def test_bounds_hold_for_the_semidefinite_kernels_near_those_that_float32_left_indefinite():
     """From any point they enclose those that the kernels K + s I have there, s their slack."""
     rng = np.random.default_rng(2)
