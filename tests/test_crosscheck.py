@@ -14,6 +14,7 @@ from makers import make_problem
 from mklref import native, reference
 from mklref._conic import model as conic_model
 from mklref._crosscheck import FORMULATIONS, CrossCheck, Row, crosscheck, rounding
+from mklref._crosscheck.row import distance, interval_size
 from mklref._display import outwards
 from mklref.certificate import certify
 from mklref.exceptions import FalseClaim, InvalidParameter, InvalidType, NotApplicable, SlowWarning, SolverFailure
@@ -77,6 +78,13 @@ def test_the_tolerance_of_values_is_relative(problem, solution):
         assert not bad.passed
 
 
+def test_differences_are_relative_to_the_larger_bound_or_unit_and_reversed_bounds_are_one():
+    assert interval_size((-np.inf, -2.0), 0.5) == 2.0
+    assert interval_size((0.0, 1e-9), 5.0) == 5.0
+    assert distance(1.0, (1.0 + 1e-12, 1.0), 1.0) == 0.0
+    assert distance(3.0, (1.0, 2.0), 4.0) == distance(0.0, (1.0, 2.0), 4.0) == 0.25
+
+
 def test_a_solver_that_says_it_is_inaccurate_is_excused_to_a_degree_and_named(problem, solution):
     good = made_up(solution, 10.0, 10.0)
 
@@ -103,6 +111,7 @@ def test_an_inaccurate_solver_fails_no_formulation_that_another_one_finds_right(
     assert excused.verdict.endswith("; no verdict of qcqp/MADE-UP")
     assert with_rows("optimal_inaccurate", 10.0, 15.0).passed
     assert not with_rows("optimal", 10.1, 15.0).passed
+    assert not with_rows("optimal", 10.1, 10.0).passed  # nobody vouches for a solver that is sure
     assert not with_rows("optimal_inaccurate", 10.1, 10.1).passed  # one per cent wrong, whoever solves it
 
 
@@ -140,7 +149,7 @@ def test_what_rounding_adds_to_the_other_bound_of_a_point_does_not_make_the_inte
 def test_bounds_that_exclude_each_other_fail_whatever_the_data(problem, solution, bounds):
     """Bounds are certified with their rounding errors: no allowance beside them, but for the last digit."""
     single = problem.replace(kernels=problem.kernels.dense().astype(np.float32), C=1e6)
-    check = check_of(single, made_up(solution, 1.0, 1.0), made_up(solution, *bounds, formulation="qcqp"))
+    check = check_of(single, made_up(solution, 1.0, 1.0), made_up(solution, *bounds, formulation="qcqp", value=1.0))
     assert not check.passed
     assert "qcqp/MADE-UP" in check.verdict
     assert check_of(problem, made_up(solution, 10.0, 10.0), made_up(solution, *[10.0 * (1 + 4e-16)] * 2)).passed

@@ -49,11 +49,17 @@ REGULARIZERS = {
     mklref.Lp(1): (r"\left(\sum_m \rho_m\right)^2", r"\max_m\, g_m^2", r"\lVert\theta\rVert_{1} \le 1"),
     mklref.Lp(4 / 3): (r"\lVert\rho\rVert_{8/7}^2", r"(g_m^2)_m \rVert_{4}", r"\lVert\theta\rVert_{4/3} \le 1"),
     mklref.Lp(np.inf): (r"\lVert\rho\rVert_{2}^2", r"(g_m^2)_m \rVert_{1}", r"\lVert\theta\rVert_{\infty} \le 1"),
+    mklref.BlockNorm(2): (r"\lVert\rho\rVert_{2}^2", r"(g_m^2)_m \rVert_{1}", r"\lVert\theta\rVert_{\infty} \le 1"),
     mklref.BlockNorm(3): (r"\lVert\rho\rVert_{3}^2", r"\lVert g\rVert_{3/2}^2", None),
     mklref.WeightedLp(2, [1.0, 2.0, 3.0]): (r"\rVert_{4/3}^2", r"(s_m g_m^2)_m \right\rVert_{2}", r"\rVert_{2} \le 1"),
     mklref.Fixed([1.0, 2.0, 0.0]): (r"\rho_m^2 / w_m", r"w_m\, g_m^2", r"\theta_m \le w_m"),
     mklref.Mahalanobis(np.eye(3)): (r"\rho_m^2 / \theta_m", r"u^\top E\, u", r"\theta^\top E^{-1} \theta \le 1"),
-    mklref.Groups([[0, 1], [2]], p=0.25, q=0.5): (r"_{8/7}^2", r"\rVert_{4}", r"\rVert_{4/3} \le 1"),
+    mklref.Groups([[0, 1], [2]], p=0.25, q=0.5): (
+        r"d_\ell^{1/8} \lVert \rho_\ell\rVert_{4/3}\right)_\ell \right\rVert_{8/7}^2",
+        r"d_\ell^{-1/8} \lVert g_\ell\rVert_{4}\right)_\ell \right\rVert_{8}^2",
+        r"d_\ell^{1/4} \lVert \theta_\ell\rVert_{2}\right)_\ell \right\rVert_{4/3} \le 1",
+    ),
+    mklref.Groups([[0, 1], [2]], p=1.0, q=0.0): (r"\rVert_{1}^2", r"\rVert_{\infty}^2", r"\theta_\ell\rVert_{\infty}"),
     mklref.Power(3): (
         r"+ \tfrac{2}{3} \sum_m \rho_m^{3/2}",
         r"\tfrac{1}{3} \sum_m g_m^{3}",
@@ -66,25 +72,30 @@ REGULARIZERS = {
         r"\tfrac{1}{8} \sum_m \left(\tfrac{3}{4}\, ",
     ),
     mklref.WeightedL1([1.0, 2.0, 3.0]): (r"\omega_m\, \rho_m", r"g_m \le \omega_m", r"\omega_m^2\, \theta_m"),
-    mklref.Tikhonov(2, 0.5): (r"\rVert_{4/3}^{4/3}", r"\tfrac{1}{8}", r"\tfrac{1}{2}\, \lVert\theta\rVert_{2}^2"),
-    mklref.ElasticNet(0.3): (r"\tfrac{7}{10}\, \rho_m", r"\tfrac{5}{3}\, \sum_m \max", r"1 - \tfrac{3}{10}\, \theta_m"),
+    mklref.Tikhonov(2, 2): (r"(2)^{1/3} \lVert\rho\rVert_{4/3}^{4/3}", "0.03125", r"2\, \lVert\theta\rVert_{2}^2"),
+    mklref.ElasticNet(0.3): (
+        r"\tfrac{7}{10}\, \rho_m",
+        r"\tfrac{5}{3}\, \sum_m \max",
+        r"\frac{0.49\, \theta_m}{1 - \tfrac{3}{10}\, \theta_m}",
+    ),
     mklref.ElasticNet(0.3, form="ivanov"): (
         r"\tfrac{7}{10} \left(",
         r"\tfrac{5}{7}\, \tau^2 + \tfrac{5}{3}\, ",
         r"1 - \tfrac{3}{10}\, \theta_m} \le 1",
     ),
 }
-"""What stands for R in `mixed_norm`, for R* in `dual` and for psi in `weighted_primal`."""
+"""What stands for R in `mixed_norm`, for R* in `dual`, and for psi in `weighted_primal` and `semi_infinite`."""
 
 
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
 def test_the_regulariser_is_written_out(regularizer):
-    problem = PROBLEM.replace(regularizer=regularizer)
-    for name, part in zip(("mixed_norm", "dual", "weighted_primal"), REGULARIZERS[regularizer], strict=True):
-        if part is not None:
-            assert part in problem.to_latex(name)
+    problem, (R, R_star, psi) = PROBLEM.replace(regularizer=regularizer), REGULARIZERS[regularizer]
+    parts = {"mixed_norm": R, "dual": R_star, "weighted_primal": psi, "semi_infinite": psi}
     for name in reference.formulations(problem):
-        assert_balanced(problem.to_latex(name))
+        stated = problem.to_latex(name)
+        assert_balanced(stated)
+        assert parts.get(name, "") in stated
+        assert "- 0 " not in stated
 
 
 @pytest.mark.parametrize(
@@ -107,8 +118,11 @@ def test_the_loss_is_written_out(loss, value, domain):
     y = np.ones(8) if loss in ("one_class", "density_level_set") else Y
     problem = mklref.Problem(K, y, C=2.0, loss=loss, intercept=loss != "density_level_set")
     assert value in problem.to_latex()
-    assert domain in problem.to_latex("dual")
+    assert domain in (dual := problem.to_latex("dual"))
+    quadratic = np.isfinite(problem.loss.smoothness) and loss != "logistic"
+    assert (r"- \frac12 \sum_i \beta_i^2 / C" in dual) == quadratic
     assert (", b}" in problem.to_latex().replace("\\;", "")) == problem.intercept
+    assert ("f_m(x_i) + b" in problem.to_latex()) == problem.intercept
     assert problem._repr_latex_() == f"$$ {problem.to_latex()} $$"
     assert len(LOSSES) == 10
 
@@ -159,6 +173,13 @@ def test_a_statement_of_a_problem_says_what_belongs_to_it():
     classes = mklref.MulticlassProblem(K, np.arange(8) % 3, intercept=False)
     assert "b" not in re.sub(r"\\\w+", "", classes.to_latex("multiclass"))
     assert r"t = f + b" in _latex.statement("sdp")
+    weighted = PROBLEM.replace(sample_weight=np.ones(8), regularizer=mklref.BlockNorm(3))
+    assert r"\sum_{i=1}^{n} c_i\, \max(0" in weighted.to_latex()
+    assert r"\lVert\vartheta\rVert_{3} \le 1" in weighted.to_latex("sup_block_norm")
+    groups = PROBLEM.replace(regularizer=mklref.Groups([[0, 1], [2]], p=0.25, q=0.5))
+    assert r"\sigma_{1,\ell}^{-1/4} \sum_{m \in G_\ell} \sigma_{2,m}^{-1/2}" in groups.to_latex("groups")
+    composite = r"d_\ell^{1/7} \left(\sum_{m \in G_\ell} \lVert v_m\rVert^{4/3}\right)^{6/7}\right)^{7/4}"
+    assert composite in groups.to_latex("cap")
 
 
 def test_a_factor_is_no_part_of_a_denominator():

@@ -102,8 +102,8 @@ def rounding(problem: Any, solution: Any) -> float:
     Certificates allow for the rounding of their own sums. That of the kernels is no error in them, but makes kernels
     indefinite, for which no weak duality holds (`mklref.certificate.allowance`).
     """
-    rows, weights = problem.split(solution.dual_coef), np.abs(solution.weights)
-    return sum(entries_error(m.problem, row, weights) for m, row in zip(problem.machines, rows, strict=True))
+    each = zip(problem.machines, problem.split(solution.dual_coef), strict=True)
+    return sum(entries_error(machine.problem, row, solution.weights) for machine, row in each)
 
 
 def _factors(problem: Any, known: dict[int, Factors | SolverFailure]) -> Factors:

@@ -14,6 +14,7 @@ from certificate.points import PRECISE, awkward, decimal, exact_inner, fractions
 
 from mklref.certificate import definite, exact, products, rounding
 from mklref.certificate.rounding import Interval
+from mklref.kernels import linear
 
 
 def outward_rounding(rng):
@@ -142,6 +143,7 @@ def fast_products(rng):
     image, square = products.fast(np.ones((n, n)), v, 0.0)
     assert inside(image, [sum(fractions(v))] * n)
     assert inside(square, [sum(fractions(v)) ** 2])
+    assert np.all(image.upper - image.lower >= 2.0 * rounding.gamma(16 + 6) * v.sum()), "in every rounding mode"
     n = 12
     image, square = products.fast(np.zeros((n, n)), np.zeros(n), 0.0)
     assert np.all(image.upper >= 2 * n * 2.0**-1022)
@@ -156,13 +158,25 @@ def sliced_products(rng):
     assert np.all(image.upper - image.lower <= 4e-15 * np.abs(K @ K.T) @ np.abs(v))
     assert square.upper - square.lower <= 4e-15 * np.abs(v) @ np.abs(K @ K.T) @ np.abs(v)
     # Terms of 52 bits in pairs that cancel, but for one: in whatever order BLAS adds them, no sum on the way may round.
-    half = rng.integers(2**25, 2**26, size=(300, 151)) | 1
-    order = rng.permutation(301)
-    K = np.hstack([half, half[:, :150]])[:, order].astype(float)
-    v = np.hstack([half[0, :150], 1, -half[0, :150]])[order].astype(float)
-    image, _ = products.sliced(np.vstack([K, np.ones(301)]), v, 0.0)
-    truth = [*half[:, 150].tolist(), 1]
+    half = rng.integers(2**25, 2**26, size=(250, 126)) | 1
+    order = rng.permutation(251)
+    K = np.hstack([half, half[:, :125]])[:, order].astype(float)
+    v = np.hstack([half[0, :125], 1, -half[0, :125]])[order].astype(float)
+    image, _ = products.sliced(np.vstack([K, np.ones(251)]), v, 0.0)
+    truth = [*half[:, 125].tolist(), 1]
     assert all(low <= x <= high for low, x, high in zip(image.lower.tolist(), truth, image.upper.tolist(), strict=True))
+
+
+def evaluated_products(rng):
+    """Kernels x x' with x > 0 attain |K_ij| = d_i d_j, whatever the errors of the entries are said to be."""
+    x, v = rng.uniform(1.0, 2.0, size=(20, 1)), np.where(np.arange(20) % 2, rng.normal(size=20), 0.0)
+    for eta in (0.0, 0.25):
+        image, square = products.evaluated(linear().fit(x, storage="lazy"), v, np.array([eta]))
+        radius = (eta + rounding.gamma(11)) * x[:, 0] * (x[:, 0] @ np.abs(v)) / (1.0 - eta)
+        assert np.all(image.upper - image.lower >= 1.999999 * radius)
+        assert np.all(square.upper - square.lower >= 1.999999 * np.abs(v) @ radius)
+        truth = [exact_inner(x[:, 0], v) * Fraction(a) for a in x[:, 0]]
+        assert inside(Interval(image.lower[0], image.upper[0]), truth)
 
 
 def slices_are_exact(rng):
@@ -256,11 +270,22 @@ def proofs_of_definiteness(rng):
         matrix += 1e-12 * np.tril(matrix)
         return found
 
+    def half(matrix):
+        """Off by 0.09 in both places beside the diagonal, which is 0.127 in the Frobenius norm."""
+        matrix[1, 0] = 0.09 / np.sqrt(matrix[0, 0])
+        matrix[1, 1] = np.sqrt(matrix[1, 1] - matrix[1, 0] ** 2)
+        matrix[0, 0] = np.sqrt(matrix[0, 0])
+        return True
+
+    reduced = definite.residual_reduction
     try:  # the factor is not trusted: a wrong one proves nothing
         definite.factor_in_place = wrong
         assert not definite.proven_by_residual(K, shift)
+        for own, c, proof in ((half, 0.1, False), (half, 0.13, True), (factor, 1e-14, True), (factor, 3e-15, False)):
+            definite.factor_in_place, definite.residual_reduction = own, lambda K, shift, c=c: c
+            assert definite.proven_by_residual(4.0 * np.eye(2), 0.0) == proof  # L L' itself is known to 5e-15
     finally:
-        definite.factor_in_place = factor
+        definite.factor_in_place, definite.residual_reduction = factor, reduced
 
 
 def semidefinite_exactly(K, shift: Fraction) -> bool:

@@ -13,7 +13,7 @@ from mklref.certificate import allowance
 from mklref.certificate.allowance import growth
 from mklref.exceptions import InvalidKernel
 from mklref.kernels import ArrayStack
-from mklref.regularizers import Power, Tikhonov, WeightedL1
+from mklref.regularizers import Fixed, Power, Tikhonov, WeightedL1
 from validation.attack.certificates import attack, exact_dual, exact_primal, findings
 
 SEEDS = (0, 4, 6, 11)
@@ -48,12 +48,17 @@ def test_ordinary_problems_lose_no_digit_that_a_solver_has(loss):
     assert "Rounding" not in certificate.explain()
 
 
-@pytest.mark.parametrize("regularizer", [Lp(2), Power(3), Tikhonov(1.5, 0.7)], ids=str)
-def test_rounding_errors_of_the_conjugate_are_taken_off_the_lower_bound(regularizer, monkeypatch):
-    problem = make_problem(regularizer=regularizer, seed=3, n=24, intercept=False)
-    own = certify(problem, 0.5 * problem.y)
-    monkeypatch.setattr("mklref.certificate.numerical.penalty_error", lambda *about: 0.0)
-    assert own.lower < certify(problem, 0.5 * problem.y).lower
+@pytest.mark.parametrize("name", ["penalty_error", "dual_loss_error", "squares_error"])
+def test_errors_are_taken_off_the_lower_bound_and_those_of_squares_added_to_the_upper_one(name, monkeypatch):
+    """Errors of 1, or of 1/2 in each square: R and R* of these weights, which sum to 4, change by a quarter of that."""
+    problem = make_problem(regularizer=Fixed([0.5, 1.0, 2.0, 0.5]), seed=3, n=24, intercept=False)
+    own, squares = certify(problem, 0.5 * problem.y), name == "squares_error"
+    error = np.full(4, 0.5) if squares else 1.0
+    monkeypatch.setattr(f"mklref.certificate.numerical.{name}", lambda *about: error)
+    wide = certify(problem, 0.5 * problem.y)
+    assert own.lower - wide.lower == pytest.approx(1.0, rel=1e-9)
+    assert wide.upper - own.upper == pytest.approx(float(squares), abs=1e-9)
+    assert wide.rounding - own.rounding == pytest.approx(1.0 + squares, rel=1e-9)
 
 
 def test_a_point_whose_rounding_exceeds_the_tolerance_is_not_optimal():
@@ -112,16 +117,6 @@ def test_one_class_without_a_kernel_has_the_optimum_0(regularizer):
     assert solve(problem).status is Status.OPTIMAL
 
 
-def test_the_rounding_of_the_cost_of_an_intercept_is_allowed_for(rng):
-    """Without a loss c_b b alone is left, whose product may have been rounded down."""
-    problem = make_problem(loss="one_class", C=0.3)
-    nothing, weights = np.zeros(problem.n_samples), np.zeros(problem.n_kernels)
-    images = np.zeros((problem.n_kernels, problem.n_samples))
-    for b in rng.uniform(1.0, 2.0, size=20):
-        most = allowance.most_losses(problem, nothing, weights, images, b)
-        assert Fraction(most) >= Fraction(problem.intercept_cost) * Fraction(b)
-
-
 def test_bounds_hold_for_the_semidefinite_kernels_near_those_that_float32_left_indefinite():
     """From any point they enclose those that the kernels K + s I have there, s their slack."""
     rng = np.random.default_rng(2)
@@ -135,6 +130,48 @@ def test_bounds_hold_for_the_semidefinite_kernels_near_those_that_float32_left_i
         own, other = (certify(problem, beta, weights=[1.0], intercept=0.0) for problem in (single, near))
         assert own.lower <= other.lower + 1e-7 < own.lower + 1e-3
         assert own.upper >= other.upper - 1e-7 > own.upper - 1.0
+        image = single.kernels.apply(beta)
+        low, high = allowance.score_bounds(single, beta, np.ones(1), image, 0.0)
+        np.testing.assert_allclose(high - image[0], shift * np.maximum(beta, 0.0), atol=1e-10)
+        np.testing.assert_allclose(low - image[0], shift * np.minimum(beta, 0.0), atol=1e-10)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared", "logistic", "one_class"])
+def test_allowances_are_what_their_formulas_say(loss, rng, monkeypatch):
+    """In units so large that they have digits beside the scores; each is written out once more."""
+    assert np.finfo(float).eps / 2.0 == allowance.UNIT
+    u, tiny = 2.0**-20, 2.0**-24
+    monkeypatch.setattr(allowance, "UNIT", u)
+    monkeypatch.setattr(allowance, "UNDERFLOW", tiny)
+    problem = make_problem(loss=loss, seed=3, n=24, M=4, C=0.3)
+    K, c_b, theta, b, support = problem.kernels.dense(), problem.intercept_cost, np.array([0.7, 0, 0.4, 1.2]), 0.6, 16
+    beta = problem.y * rng.uniform(0.01, 0.29, size=24)
+    beta[::3] = 0.0
+    y, size, d, v = problem.y * (c_b == 0.0), np.abs(beta), np.sqrt(np.diagonal(K, axis1=1, axis2=2)), K @ beta
+    reach = d @ size
+    squares = 5 * u * (reach**2 + np.abs(v) @ size) + support * tiny * (1.0 + size.sum())
+    np.testing.assert_allclose(allowance.squares_error(problem, beta, v), squares, rtol=1e-9)
+
+    t = theta @ v + b
+    e = 5 * u * (theta * reach) @ d + support * tiny * theta.sum()
+    e += u * ((np.sqrt(3) + 1) * theta @ np.abs(v) + np.abs(t) + np.abs(y - t))
+    np.testing.assert_allclose(allowance.score_bounds(problem, beta, theta, v, b), [t - e, t + e], rtol=1e-12)
+    losses = problem.costs @ np.maximum(*(problem.loss.value(end, problem.y) for end in (t - e, t + e)))
+    most = losses + c_b * b + u * ((np.sqrt(24) + 5) * losses + c_b * b)
+    assert allowance.most_losses(problem, beta, theta, v, b) == pytest.approx(most, rel=1e-12)
+
+    terms = np.abs(problem.loss.dual_terms(beta, problem.y, problem.costs)).sum()
+    dual = (np.sqrt(24) + 5) * u * (size @ (np.abs(y) + np.abs(t)) + terms)
+    dual += abs(beta.sum() - c_b) * (b + np.abs(y).max() + np.abs(t).max())
+    assert allowance.dual_loss_error(problem, beta, t - b, b) == pytest.approx(dual, rel=1e-9)
+    entries = 2.0**-52 * theta @ reach**2
+    assert allowance.entries_error(problem, beta, theta) == pytest.approx(entries, rel=1e-9, abs=0.0)
+    steepest = np.where(size > 0.0, 0.3, 0.0) if loss in ("hinge", "one_class") else size
+    for slopes, kinks in ((steepest, True), (size, False)):
+        weights = 5 * u * reach * (d @ slopes)
+        np.testing.assert_allclose(allowance.weights_error(problem, beta, kinks), weights, rtol=1e-9)
+    for regularizer, roundings in ((Lp(2), 4.0), (Tikhonov(1.5, 0.7), 4.0 * (1.0 + abs(np.log(7.0))))):
+        assert allowance.penalty_error(regularizer, 7.0, 4) == pytest.approx((3.0 + roundings) * u * 7.0, rel=1e-12)
 
 
 def test_a_machine_on_some_of_the_samples_has_the_allowance_of_the_kernels_that_it_is_cut_from():

@@ -11,9 +11,11 @@ from certificate.points import M, N, small
 from makers import LOSSES, make_problem
 
 from mklref.certificate import certify, repair
+from mklref.certificate.feasible import repaired_weights
 from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import ArrayStack
 from mklref.problem import Problem
+from mklref.regularizers import Lp
 
 SIZE = 25
 every_loss = pytest.mark.parametrize("loss", LOSSES, ids=str)
@@ -128,6 +130,15 @@ def test_violations_say_where_and_by_how_much():
     low, high = sorted((0.0, 2.0 * y[3]))
     expected = f"dual_coef[3] = {2.5 * y[3]:g} lies outside [{low:g}, {high:g}]"
     assert violations == [(expected, 0.5), (f"dual_coef sums to {2.5 * y[3]:g} instead of 0", 2.5)]
+    slight = repair(problem, 0.8 * (1.0 + 1e-9) * beta)[1]
+    assert [size for _, size in slight] == pytest.approx([2e-9, 2.0], rel=1e-6, abs=0.0)
+    theta, violations = repaired_weights(make_problem(regularizer=Lp(1)), [-0.25, 3.0, 0.0, 0.0])
+    np.testing.assert_array_equal(theta, [0.0, 3.0, 0.0, 0.0])
+    assert [text.partition(" of ")[0] for text, _ in violations] == [
+        "weights[0] = -0.25 is negative",
+        "weights lie outside the domain",
+    ]
+    assert [size for _, size in violations] == pytest.approx([0.25, 2.0 / 3.0], rel=1e-8)
 
 
 def test_the_nu_machine_sums_to_one():

@@ -43,6 +43,7 @@ CHECKS = (
     arithmetic.rational_arithmetic,
     terms.exact_feasibility,
     arithmetic.fast_products,
+    arithmetic.evaluated_products,
     arithmetic.sliced_products,
     arithmetic.slices_are_exact,
     arithmetic.lengths_bound_entries,

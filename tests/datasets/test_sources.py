@@ -84,15 +84,16 @@ def test_noise_has_the_ratio_asked_for(rng, name):
 
 
 def test_p300_like_data_respond_in_few_channels_around_one_time(rng):
-    data = datasets.p300(rng, 6000, channels=6, frames=14, relevant=2)
+    data = datasets.p300(rng, 6000, channels=6, frames=14, relevant=4)
     assert data.X.shape == (6000, 84)
     assert np.mean(data.y > 0) == pytest.approx(1 / 6)
     np.testing.assert_array_equal(data.groups, np.repeat(np.arange(6), 14))
     difference = data.X[data.y > 0].mean(axis=0) - data.X[data.y < 0].mean(axis=0)
     np.testing.assert_allclose(difference, data.truth, atol=0.15)
-    truth = data.truth.reshape(6, 14)
-    assert (truth.max(axis=1) > 0.0).sum() == 2
-    assert set(truth.argmax(axis=1)[truth.max(axis=1) > 0.0]) == {6}
+    sensitivity = data.truth.reshape(6, 14) / (0.5 * np.exp(-((np.arange(14) - 0.45 * 13) ** 2) / 2.0))
+    np.testing.assert_allclose(sensitivity, sensitivity[:, :1].repeat(14, axis=1), rtol=1e-12)
+    assert np.sum(sensitivity[:, 0] == 0.0) == 2
+    assert np.sum((sensitivity[:, 0] >= 0.5) & (sensitivity[:, 0] <= 1.0)) == 4
     noise = (data.X - (data.y > 0)[:, None] * data.truth).reshape(6000, 6, 14)
     correlation = np.corrcoef(noise[:, 0].T)
     np.testing.assert_allclose(correlation[0, :4], 0.6 ** np.arange(4), atol=0.06)
@@ -110,6 +111,16 @@ def test_labels_of_single_cells_are_made_of_the_relevant_sets(rng):
     w = np.linalg.lstsq(data.standardized().X, data.y)[0] ** 2
     assert w[data.truth > 0.0].mean() > 5.0 * w[data.truth == 0.0].mean()
     assert data.truth.sum() == sum(len(data.sets[name]) for name in data.relevant)
+    assert [name.split()[0] for name in data.relevant] == ["genes", "peaks"]
+    np.testing.assert_allclose(np.expm1(data.X[:, :30]).sum(axis=1), 1e4)
+    assert 0.1 < data.X[:, 30:54].mean() < 0.4
+    alike = datasets.single_cells(rng, 1000, sets=(2, 2, 2), relevant=(2, 1, 1), sizes=(4, 5), noise=100.0)
+    likeness = np.corrcoef(alike.X.T, alike.y)  # one programme moves all sets, and noise the labels
+    assert min(likeness[:12, 12:24].mean(), likeness[24:36, 12:24].mean()) > 0.0
+    assert np.abs(likeness[-1, :-1]).max() < 0.2
+    many = datasets.single_cells(rng, 9, relevant=(9, 3, 1), sizes=(4, 5))
+    assert set(map(len, many.sets.values())) == {4, 5}
+    assert many.relevant == tuple(name for name in many.sets if name in many.relevant)
 
 
 @pytest.mark.parametrize(

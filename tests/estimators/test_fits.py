@@ -151,12 +151,37 @@ def test_every_loss_and_norm(three_classes):
         assert MKLRegressor("linear,rbf:1", loss=loss, C=10.0).fit(X, X[:, 0] ** 2).score(X, X[:, 0] ** 2) > 0.6
 
 
-def test_classes_and_samples_can_weigh_more(three_classes):
-    X, y, _ = three_classes
-    target = y == "top"
-    plain = MKLClassifier("rbf:1", C=0.1).fit(X, target)
-    balanced = MKLClassifier("rbf:1", C=0.1, class_weight="balanced").fit(X, target)
-    assert balanced.predict(X).sum() > plain.predict(X).sum()
+def test_class_weights_are_factors_of_the_weights_of_samples(three_classes):
+    X, y, X_new = three_classes
+    target, weight = (y == "top").astype(int), 1.0 + np.arange(len(y)) % 2
+    balance = weight.sum() / (2.0 * np.bincount(target, weights=weight))
+    every = {0: balance[0], 1: balance[1], 2: 9.0}  # of a part of the samples some classes are not there
+    for given, factors in (("balanced", balance), (every, balance), ({1: 3.0}, np.array([1.0, 3.0]))):
+        found, expected = (
+            MKLClassifier("rbf:1", C=0.1, normalize=None, class_weight=one).fit(X, target, own).decision_function(X_new)
+            for one, own in ((given, weight), (None, weight * factors[target]))
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_weights_and_units_of_regressors_and_one_class_machines(three_classes):
+    X, _, X_new = three_classes
+    weight, y, options = 1.0 + np.arange(36) % 3, 5.0 + 3.0 * X[:, 0] ** 2, {"normalize": None, "tol": 1e-8}
+    K = parse(SPECIFICATION).fit(X)
+    mean = np.average(y, weights=weight)
+    deviation = np.sqrt(np.average((y - mean) ** 2, weights=weight))
+    scaled = Problem(K, (y - mean) / deviation, C=2.0, loss="squared", sample_weight=weight)
+    model = MKLRegressor(SPECIFICATION, C=2.0, loss="squared", scale_y=True, **options).fit(X, y, weight)
+    expected = mean + deviation * solve(scaled, tol=1e-8).decision_function(K.new(X_new))
+    np.testing.assert_allclose(model.predict(X_new), expected, rtol=1e-3)
+
+    region = Problem(K, np.ones(36), C=1.0 / (0.3 * weight.sum()), loss="one_class", sample_weight=weight)
+    model = MKLOneClass(SPECIFICATION, nu=0.3, **options).fit(X, None, weight)
+    expected = solve(region, tol=1e-8).decision_function(K.new(X_new))
+    np.testing.assert_allclose(model.decision_function(X_new), expected, atol=1e-3 * np.abs(expected).max())
+    np.testing.assert_allclose(model.score_samples(X_new) + model.intercept_[0], model.decision_function(X_new))
+    assert np.any(model.decision_function(X) == 0.0)  # on the boundary, which is inside
+    assert np.average(model.predict(X) == -1, weights=weight) <= 0.3
 
 
 def test_class_weights_are_those_of_the_classes_that_they_name(three_classes):

@@ -276,6 +276,8 @@ def test_a_kernel_of_ones_own_needs_one_method(X, X_new):
     assert not any(kernel.definite for kernel in K.fitted.kernels)
     assert Problem(K, np.where(X[:, 0] > 0, 1, -1)).n_kernels == 5
     np.testing.assert_allclose(K.diagonals(X_new), 1.0)
+    slanted = Wrong(lambda K: K * (1.0 + 1e-15 * np.arange(K.shape[1]))).fit(X).dense()[0]
+    np.testing.assert_array_equal(slanted, slanted.T)
 
 
 @pytest.mark.parametrize("factor", [0, -1.0, np.inf, np.nan])

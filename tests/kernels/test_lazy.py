@@ -40,11 +40,13 @@ def X():
 
 @pytest.mark.parametrize("options", NORMALIZATIONS, ids=str)
 def test_lazy_kernels_of_new_samples_are_those_in_memory(X, options):
-    held, lazy = KERNELS.fit(X, **options), KERNELS.fit(X, **options, storage="lazy")
-    assert isinstance(lazy, LazyStack)
-    assert (lazy.names, lazy.groups) == (held.names, held.groups)
     new = np.random.default_rng(1).normal(size=(5, 12))
-    np.testing.assert_allclose(lazy.new(new), held.new(new), rtol=1e-9, atol=1e-12 * np.abs(held.new(new)).max())
+    for weight in (None, 1.0 + np.arange(40) % 3):
+        how = Normalizer(options.get("normalize"), options.get("center", False), weight)
+        held, lazy = (KERNELS.fit_normalized(X, how, storage) for storage in ("memory", "lazy"))
+        assert isinstance(lazy, LazyStack)
+        assert (lazy.names, lazy.groups) == (held.names, held.groups)
+        np.testing.assert_allclose(lazy.new(new), held.new(new), rtol=1e-9, atol=1e-12 * np.abs(held.new(new)).max())
 
 
 @pytest.mark.parametrize("storage", ["memory", "lazy"])
@@ -59,7 +61,8 @@ def test_constant_kernels_may_vanish_where_rounding_would_be_divided_by_itself(X
 
 @pytest.mark.parametrize(("precision", "accuracy"), [("float64", 1e-12), ("float32", 1e-5)])
 @pytest.mark.parametrize("room", [0, 7, 40])
-def test_a_reader_finds_the_same_whatever_its_cache_holds(X, precision, accuracy, room):
+def test_a_reader_finds_the_same_whatever_its_cache_holds(X, precision, accuracy, room, monkeypatch):
+    monkeypatch.setattr("mklref.kernels.reader._AT_ONCE", 5 * 40)
     held = KERNELS.fit(X, normalize="trace")
     lazy = KERNELS.fit(X, normalize="trace", storage="lazy", precision=precision, cache=3 * room * 40 * 8)
     reader, rng = lazy.reader, np.random.default_rng(2)
@@ -74,6 +77,9 @@ def test_a_reader_finds_the_same_whatever_its_cache_holds(X, precision, accuracy
         square = reader.square(weights, index)
         np.testing.assert_array_equal(square, square.T)
         np.testing.assert_allclose(square, held.combine(weights)[np.ix_(index, index)], atol=accuracy)
+        np.testing.assert_allclose(reader.dense(index), held.block(index, index), atol=accuracy)
+    size, row = sum(rows._data.nbytes for rows in reader._caches.values()), 2 * 40 * reader.itemsize  # of two kinds
+    assert min(lazy.cache, 40 * row) - row < size <= lazy.cache
 
 
 def test_threads_that_share_a_cache_read_the_rows_they_ask_for(X, monkeypatch):
@@ -116,6 +122,7 @@ def test_a_copy_of_a_stack_that_was_read_has_a_reader_of_its_own(X):
 def test_rows_in_the_cache_are_not_evaluated_again(X, monkeypatch):
     lazy = gaussian([1.0, 2.0]).fit(X, storage="lazy", cache=np.int64(25 * 40 * 8))
     made, squares = [], Block._squares
+    monkeypatch.setattr("mklref.kernels.reader._AT_ONCE", 5 * 40)
     monkeypatch.setattr(
         "mklref.kernels.evaluation.Block._squares",
         lambda self, columns: made.append(self.shape[0]) or squares(self, columns),
@@ -124,6 +131,11 @@ def test_rows_in_the_cache_are_not_evaluated_again(X, monkeypatch):
     for _ in range(3):
         reader.add(np.arange(2), every, np.ones(40), np.zeros((2, 40)))
     assert sum(made) == 40 + 2 * 15
+    made.clear()
+    lazy = gaussian(1.0).fit(X, storage="lazy", cache=20 * 40 * 8)
+    for first in (0, 10, 0, 20, 0, 20):  # the third ten take the place of the second, which was used before the first
+        lazy.reader.add(np.arange(1), np.arange(first, first + 10), np.ones(10), np.zeros((1, 40)))
+    assert sum(made) == 30
 
 
 def test_the_exponential_is_accurate_to_its_bound():
@@ -196,6 +208,14 @@ def test_errors_of_entries_are_within_their_bounds(X):
                     }[type(kernel).__name__]()
                     error = float(abs(flint.arb(float(blocks[m, i, j])) - exact).mid())
                     assert error <= lazy.entry_errors[m] * d[m, i] * d[m, j]
+
+
+def test_distances_of_equal_samples_are_0_and_those_of_one_variable_do_not_cancel(X):
+    lazy, every = gaussian(1.0).fit(1e3 * X, storage="lazy"), np.arange(40)
+    for columns in (np.roll(every, k) for k in range(40)):
+        np.testing.assert_array_equal(lazy.block(every, columns)[0, columns, every], 1.0)
+    apart = gaussian(1.0).fit([[0.0], [1e8], [1e8 + 1.0]], storage="lazy")
+    assert apart.block([1], [2])[0, 0, 0] == pytest.approx(np.exp(-0.5), rel=1e-15)
 
 
 def test_errors_of_a_part_are_those_around_the_mean_of_the_whole():

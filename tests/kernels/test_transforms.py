@@ -9,6 +9,7 @@ from makers import make_kernels, make_samples
 from mklref import Problem, solve
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import ArrayStack, center, diagnose, linear, normalize, stack
+from mklref.kernels.transforms import Normalizer
 
 METHODS = ("trace", "multiplicative", "spherical")
 N, NEW = 17, 6
@@ -31,15 +32,15 @@ def features(K):
     return vectors * np.sqrt(np.maximum(values, 0.0))
 
 
-def normalised_features(joint, method, centred):
-    """What each normalisation does to feature vectors, with statistics of the first N samples."""
+def normalised_features(joint, method, centred, n=N):
+    """What each normalisation does to feature vectors, with statistics of the first n samples."""
     Phi = features(joint)
     if centred:
-        Phi = Phi - Phi[:N].mean(axis=0)
+        Phi = Phi - Phi[:n].mean(axis=0)
     if method == "trace":
-        return Phi / np.sqrt((Phi[:N] ** 2).sum())
+        return Phi / np.sqrt((Phi[:n] ** 2).sum())
     if method == "multiplicative":
-        return Phi / np.sqrt(((Phi[:N] - Phi[:N].mean(axis=0)) ** 2).sum(axis=1).mean())
+        return Phi / np.sqrt(((Phi[:n] - Phi[:n].mean(axis=0)) ** 2).sum(axis=1).mean())
     if method == "spherical":
         return Phi / np.linalg.norm(Phi, axis=1, keepdims=True)
     return Phi
@@ -53,6 +54,20 @@ def test_normalisation_and_centring_in_feature_space(joint, method):
         Phi = normalised_features(joint[m], method, centred=method is None)
         np.testing.assert_allclose(train.matrices[m], Phi[:N] @ Phi[:N].T, rtol=1e-9, atol=1e-10)
         np.testing.assert_allclose(new[m], Phi[N:] @ Phi[:N].T, rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("method", [*METHODS, None])
+@pytest.mark.parametrize("centred", [False, True])
+def test_a_sample_of_weight_2_counts_as_two_of_weight_1(joint, method, centred):
+    weight = 1.0 + np.arange(N) % 3
+    copies = np.repeat(np.arange(N), weight.astype(int))
+    everybody, n = np.r_[copies, N : N + NEW], len(copies)
+    K, K_new, diagonal_new = (part[0] for part in split(joint))
+    found = Normalizer(method, centred, weight).fit(K, "K")
+    Phi = normalised_features(joint[0][np.ix_(everybody, everybody)], method, centred, n)
+    np.testing.assert_allclose(found.train(K)[np.ix_(copies, copies)], Phi[:n] @ Phi[:n].T, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(found.new(K_new, diagonal_new)[:, copies], Phi[n:] @ Phi[:n].T, rtol=1e-9, atol=1e-10)
+    np.testing.assert_allclose(found.own(diagonal_new, K_new), (Phi[n:] ** 2).sum(axis=1), rtol=1e-9)
 
 
 @pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
@@ -74,6 +89,9 @@ def test_results_are_exactly_symmetric_in_the_given_precision(joint, method, dty
         assert result.dtype == dtype
         for matrix in result.matrices:
             np.testing.assert_array_equal(matrix, matrix.T)
+    K = (1.0 + 1e-3 * joint).astype(dtype)  # of which only sums in float64 leave a variance with digits
+    exact = normalize(K.astype(np.float64), method).dense()
+    np.testing.assert_allclose(normalize(K, method).dense(), exact, rtol=1e-6)
 
 
 @pytest.mark.parametrize("change", [lambda K, *new: normalize(K, "multiplicative", *new), center])
@@ -108,6 +126,8 @@ def test_what_is_zero_stays_zero(joint):
     np.testing.assert_array_equal(np.diagonal(train), np.arange(N) != 4)
     np.testing.assert_array_equal(train[4], 0.0)
     np.testing.assert_allclose(new, train, rtol=1e-15)
+    spherical = linear().fit(np.eye(2), normalize="spherical")
+    np.testing.assert_array_equal(spherical.diagonals([[0.0, 0.0], [3.0, 4.0]]), [[0.0, 1.0]])
 
 
 @pytest.mark.parametrize("storage", ["memory", "lazy"])
