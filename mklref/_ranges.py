@@ -25,6 +25,7 @@ from mklref._typing import Array
 from mklref._validate import checked_number
 from mklref.certificate import certify
 from mklref.certificate.feasible import repair
+from mklref.certificate.intercept import middle_intercept
 from mklref.exceptions import InvalidInput, InvalidType, NotApplicable, SolverFailure
 from mklref.problem import Problem, is_one_machine
 from mklref.regularizers import BlockNorm, Lp
@@ -80,7 +81,7 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
     problem : Problem
         With the regulariser Lp(1).
     solution : Solution
-        A good solution of it: its own gap is added to the allowance.
+        A good solution of it: its own gap, once beta is feasible, is added to the allowance.
     slack : float
         Allowance, relative to the objective, or to the unit of the problem where that is 0. A small one asks what the
         optimum determines, a larger one what the data determine.
@@ -128,7 +129,8 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
     low, high = np.zeros(len(q)), np.ones(len(q))
     np.divide(budget, missing, out=high, where=missing > budget)  # both are 0 where nothing is to be learned
     chosen = np.flatnonzero((high > _WORTH_A_PROGRAM) | (theta > 0.0))
-    scores = theta @ images + solution.intercept
+    scores = theta @ images
+    scores += middle_intercept(problem, scores)
     room = _score_intervals(problem, beta, scores, allowance / problem.n_samples)
     spend = missing[chosen] / (budget or 1.0)
     low[chosen], high[chosen] = _extremes(images[chosen], spend, theta[chosen], room, problem.intercept)

@@ -242,7 +242,7 @@ class Wrong(Kernel):
     [
         (lambda K: K[:-1], "returned shape .* for .* samples; it takes two matrices"),
         (lambda K: K[0], "returned shape .* for .* samples; it takes two matrices"),
-        (lambda K: None, "object data; give real numbers"),
+        (lambda K: None, "is None; give real numbers"),
         (lambda K: 1j * K, "complex data; give real numbers"),
         (lambda K: K + np.arange(len(K))[:, None], r"is not symmetric: k\(x, z\) and k\(z, x\) differ by"),
         (lambda K: np.exp(K / np.abs(K).mean()), r"is no function of two samples: k\(x, z\) is .* alone\. Fix means"),
