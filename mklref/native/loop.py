@@ -71,7 +71,8 @@ class Loop:
         self.sound: Point | None = None
         """The point of the smallest gap with what rounding adds to it."""
         self.doubt = self.least_doubt = np.inf
-        """This sum at the latest point, or its gap where that is no better; and the smallest one."""
+        """This sum at the latest point where it is known, and the smallest one."""
+        self._rounded: tuple[Point | None, float] = (None, 0.0)
         self.first: Point | None = None
         self.spent: dict[str, float] = {}
         """What the start, and whatever helped out, has cost, by the names of `counters`."""
@@ -198,12 +199,10 @@ class Loop:
 
     def reached(self, point: Point) -> bool:
         """Whether the gap of this point, at which the machine is, will be certified."""
-        wanted = self.tol * max(abs(point.upper), self.zero)
+        wanted = self._wanted(point)
         self.target = wanted - self.rounding
         if point.gap <= self.target:
-            nothing = bool(self.problem.intercept_cost) and point.upper == 0.0  # the weights of f = 0
-            weights = np.zeros_like(point.weights) if nothing else point.weights
-            rounding = self.machine.rounding(weights, point.intercept, point.upper)
+            rounding = self._rounding(point)
             if rounding > SPARE * wanted and self.large_q is None:
                 # Weights that cost little may be far too large, and with them what rounding costs: to the end.
                 rounding = (1.0 - tuning.TO_THE_END) * wanted
@@ -213,17 +212,28 @@ class Loop:
                 return bool(np.isinf(self.problem.loss.smoothness))  # of kinks the certificate may know more
         return point.gap <= self.target
 
+    def _wanted(self, point: Point) -> float:
+        """The gap that is wanted."""
+        return self.tol * max(abs(point.upper), self.zero)
+
+    def _rounding(self, point: Point) -> float:
+        """What the certificate will add to the gap of this point, at which the machine is."""
+        if self._rounded[0] is not point:
+            nothing = bool(self.problem.intercept_cost) and point.upper == 0.0  # the weights of f = 0
+            weights = np.zeros_like(point.weights) if nothing else point.weights
+            self._rounded = point, self.machine.rounding(weights, point.intercept, point.upper)
+        return self._rounded[1]
+
     def record(self, point: Point) -> Status | None:
         """Note the bounds and the point, once, and tell the callback; says why the run has to end, or None."""
         self.best.note(point)
         reached = self.reached(point)
         if self.last is not point:
             self.last, records = point, self.recorder.records
-            self.doubt = point.gap
-            if self.large_q is not None or self.doubt < self.least_doubt:
-                self.doubt += self.machine.rounding(point.weights, point.intercept, point.upper)
-            if self.doubt < self.least_doubt:
-                self.sound, self.least_doubt = point, self.doubt
+            if self.large_q is not None or point.gap <= min(self.least_doubt, tuning.NEAR_ENOUGH * self._wanted(point)):
+                self.doubt = point.gap + self._rounding(point)
+                if self.doubt < self.least_doubt:
+                    self.sound, self.least_doubt = point, self.doubt
             steps = self.steps + int(self.spent.get("inner_steps", 0.0))
             record = Record(
                 iteration=len(records),

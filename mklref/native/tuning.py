@@ -50,6 +50,9 @@ PATIENCE = 12
 At 30, runs that rounding stops take up to twice as many machines."""
 IMPATIENCE = 4
 """The same for block norms with q > 2, before the central path is followed and after it has led to the smallest gap."""
+NEAR_ENOUGH = 10.0
+"""Gap, in terms of the wanted one, from which on what rounding costs is asked for: the point that it leaves best is
+returned. At 100 the same points; without a bound a tenth of the time of small problems."""
 OFF_THE_PATH = 100.0
 """What rounding costs, in terms of the wanted gap, where a step left weights of block norms with q > 2 too large: a
 smooth loss goes on from there."""
