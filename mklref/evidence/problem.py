@@ -14,7 +14,7 @@ from mklref.kernels.stack import ArrayStack, stack
 
 _FLOOR = 1e-6
 """Smallest noise variance that is tried when it is learned, as a share of the given one."""
-_EPS = float(np.finfo(float).eps)
+_EPS, _SINGLE = float(np.finfo(float).eps), float(np.finfo(np.float32).eps)
 _LARGEST = 1e150
 """Of the targets: y'y has to be finite."""
 
@@ -36,10 +36,9 @@ class EvidenceProblem:
     Parameters
     ----------
     kernels : array (M, n, n), sequence of (n, n) arrays, or ArrayStack
-        Symmetric positive semidefinite Gram matrices, float64 or float32; not copied if they are contiguous and have no
-        negative eigenvalue beyond rounding in float64. Else, as with float32 matrices of low rank, each is replaced by
-        the nearest semidefinite matrix: a small noise variance would not hide eigenvalues of -1e-7, and what is said of
-        (14) and its methods holds for semidefinite kernels only.
+        Symmetric positive semidefinite Gram matrices, float64 or float32; not copied if they are contiguous and all
+        eigenvalues are beyond rounding of the entries. Else, as with float32 matrices of low rank, those that are not
+        become 0: beside a small noise variance -1e-7 is no variance, and weights of 1e6 would make 1e-7 a kernel.
     y : array (n,)
         Real targets. The model has mean zero: subtract a mean, or add a constant kernel as a bias with a learned
         variance.
@@ -179,15 +178,20 @@ def _checked_kernels(kernels: Any) -> ArrayStack:
 
 
 def _semidefinite(matrix: FloatArray) -> FloatArray:
-    """The nearest positive semidefinite matrix in float64; `matrix` itself if it is one up to rounding in float64."""
-    shifted = matrix.astype(np.float64)
-    shifted.flat[:: len(shifted) + 1] += len(shifted) * _EPS * float(np.trace(shifted))
+    """Without the eigenvalues that rounding made, in float64; `matrix` itself if it has none beyond float64.
+
+    Independent errors of up to u |K_ij| have a norm below 2 u max_i |K_i|, and eigenvalues of both signs.
+    """
+    K = matrix.astype(np.float64)
+    single = 0.0 if matrix.dtype == np.float64 else _SINGLE * float(np.linalg.norm(K, axis=1).max())
+    shifted = K.copy()
+    shifted.flat[:: len(K) + 1] += len(K) * _EPS * float(np.trace(K)) - single
     try:
         np.linalg.cholesky(shifted)
         return matrix
     except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(matrix.astype(np.float64))
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
+        values, vectors = np.linalg.eigh(K)
+    root = vectors * np.sqrt(np.where(values > max(single, -values[0]), values, 0.0))
     return np.asarray(root @ root.T)
 
 

@@ -123,22 +123,30 @@ def test_no_method_increases_the_objective_on_float32_kernels_of_low_rank(method
     assert stationary > 5
 
 
-def test_kernels_that_float32_made_indefinite_become_the_nearest_semidefinite_ones():
-    problem = low_rank_model(3)
-    rng = np.random.default_rng(3)
-    root = rng.normal(size=(20, 2)) * 30.0
+@pytest.mark.parametrize("n", [4, 40])
+def test_what_rounding_to_float32_adds_to_kernels_explains_no_targets(n):
+    """Weights of 1e6 made eigenvalues of 1e-7 a kernel that explains all that the given ones do not."""
+    rng = np.random.default_rng(n)
+    X = rng.normal(size=(n, 2))
+    kernels, y = [np.outer(x, x) for x in X.T], rng.normal(size=n)
+    double, single = (solve(EvidenceProblem(np.array(kernels, dtype=t), y, 1e-4)) for t in (np.float64, np.float32))
+    np.testing.assert_allclose(single.weights, double.weights, rtol=1e-3)
+    assert single.objective == pytest.approx(double.objective, rel=1e-3)
+    assert single.status is EvidenceStatus.STATIONARY
+
+
+def test_of_kernels_that_float32_made_indefinite_the_eigenvalues_beyond_rounding_are_left():
+    root = np.random.default_rng(3).normal(size=(20, 2)) * 30.0
     single = (root @ root.T).astype(np.float32)
-    single = (single + single.T) / 2
     whole = np.eye(20, dtype=np.float32)
-    assert np.linalg.eigvalsh(single.astype(float))[0] < -1e-5
-    problem = EvidenceProblem([single, whole], np.ones(20), 0.1)
-    nearest, kept = problem.kernels.matrices
     values, vectors = np.linalg.eigh(single.astype(float))
-    np.testing.assert_allclose(nearest, (vectors * np.maximum(values, 0.0)) @ vectors.T, atol=1e-12 * values[-1])
+    assert values[0] < -1e-5
+    changed, kept = EvidenceProblem([single, whole], np.ones(20), 0.1).kernels.matrices
+    np.testing.assert_allclose(changed, (vectors[:, -2:] * values[-2:]) @ vectors[:, -2:].T, atol=1e-12 * values[-1])
     np.testing.assert_array_equal(kept, whole)
-    assert nearest.dtype == kept.dtype == np.float64
-    assert np.linalg.eigvalsh(nearest)[0] > -1e-11
-    np.testing.assert_array_equal(nearest, nearest.T)
+    assert changed.dtype == kept.dtype == np.float64
+    assert np.linalg.eigvalsh(changed)[0] > -1e-11
+    np.testing.assert_array_equal(changed, changed.T)
 
 
 def test_definite_float32_kernels_are_not_copied():
