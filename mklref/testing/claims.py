@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -36,8 +36,8 @@ def claimed_convergence(value: Any) -> bool:
     raise InvalidType(f"converged is {shown(value)}; give True or False.")
 
 
-def convention(problem: Problem, what: str, fits: Callable[[float], bool]) -> str:
-    """A sentence on the usual multiples of a value that a number may be, if it is one."""
+def convention(problem: Problem, what: str, stated: float, value: float, allowed: float) -> str:
+    """A sentence on the usual multiples of a value that a number may be, if it is one; next to 0 all would be."""
     n, C = float(problem.n_samples), problem.C
     multiples = (
         (2.0, "twice {}: a factor 1/2 is missing, or C multiplies a loss that is doubled"),
@@ -49,8 +49,8 @@ def convention(problem: Problem, what: str, fits: Callable[[float], bool]) -> st
         (1.0 / C, "1/C times {}: C divides the penalty in place of multiplying the losses"),
         (C, "C times {}"),
     )
-    found = [text.format(what) for ratio, text in multiples if fits(ratio)]
-    return f" It is {', or '.join(found)}." if found else ""
+    found = [text.format(what) for ratio, text in multiples if abs(stated / ratio - value) <= allowed]
+    return f" It is {', or '.join(found)}." if found and allowed <= PLAUSIBLE * abs(value) else ""
 
 
 def false_claims(
@@ -85,8 +85,7 @@ def false_claims(
     elif certificate.gap > allowed and abs(objective - certificate.lower) <= max(allowed, PLAUSIBLE * certificate.gap):
         yield Finding("weights cleaned up", text + " The claimed value fits dual_coef with better weights.")
     else:
-        meant = convention(problem, "that", lambda ratio: abs(objective / ratio - upper) <= 2 * allowed)
-        yield Finding("claimed objective", text + meant)
+        yield Finding("claimed objective", text + convention(problem, "that", objective, upper, 2 * allowed))
 
 
 def _joint(problem: Problem, point: Point, upper: float) -> float:

@@ -95,9 +95,7 @@ def check_value(problem: Problem, value: Any, *, rtol: float = 1e-6) -> None:
     off = distance(stated, interval, interval_size(interval, certificate.unit))
     if not off <= tol:
         where = " <= P* <= ".join(outwards(certificate.lower, certificate.upper, 12))
-        meant = convention(
-            problem, "the optimal value", lambda ratio: distance(stated / ratio, interval, abs(stated)) <= tol
-        )
+        meant = convention(problem, "the optimal value", stated, certificate.upper, tol * abs(certificate.upper))
         raise AssertionError(f"the value {stated:.12g} is off by {off:.1e}, allowed {tol:.1e}: {where}.{meant}")
 
 

@@ -115,7 +115,7 @@ def other_weights(problem: Problem, point: Point) -> Iterator[Reading]:
     given = {"weights that solve its machine": theta, "closed form of dual_coef": closed}
     known = {text: own for text, own in given.items() if own is not None and own.any()}
     alike = {text: _likeness(problem, point.dual_coef, point.weights, own) for text, own in known.items()}
-    likeness = next(filter(None, alike.values()), "")
+    which = alike.get("weights that solve its machine", "")  # more exact than the closed form of an inexact dual_coef
     fitting = {"closed form of dual_coef": point._replace(weights=None)}
     if theta is not None:
         scale = boundary(problem.regularizer, theta) if problem.regularizer.weight_form == "min" else 1.0
@@ -131,11 +131,10 @@ def other_weights(problem: Problem, point: Point) -> Iterator[Reading]:
             yield Reading("weights cleaned up", shown, problem, fitting[text])
             yield from _machine("weights cleaned up", shown, problem, point, own)
     for text, other in fitting.items():
-        shown = f"dual_coef is optimal with other weights ({text}{likeness})."
+        shown = f"dual_coef is optimal with other weights ({text}{alike.get(text) or which})."
         yield Reading("weights of another iterate", shown, problem, other)
     if theta is not None and np.abs(theta - point.weights).max() > 1e-3 * max(theta.max(), point.weights.max()):
-        which = likeness or ", not of those returned"
-        text = f"dual_coef solves the machine of the weights {some(theta)}{which}."
+        text = f"dual_coef solves the machine of the weights {some(theta)}{which or ', not of those returned'}."
         yield from _machine("weights of another iterate", text, problem, point, theta, adapted=True)
 
 

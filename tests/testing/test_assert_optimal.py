@@ -11,7 +11,7 @@ import pytest
 from makers import make_problem
 from testing.planted import L1, L2, L43, LOSS, cleaned_up, noise, one_step, point, problem_of, solved, weights_stuck
 
-from mklref import solve
+from mklref import Problem, solve
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.losses import EpsilonInsensitive
 from mklref.multiclass import MulticlassProblem
@@ -160,6 +160,13 @@ def test_the_convention_of_a_claimed_objective_is_named(factor, said):
     (finding,) = judge(problem, Answer(*good, objective=factor * upper)).findings
     assert finding.fault == "claimed objective"
     assert f"It is {said}" in finding.text
+
+
+def test_no_claim_is_a_multiple_of_an_optimum_of_0():
+    problem = Problem([np.eye(6)], np.full(6, 0.5), C=1.0, loss=EpsilonInsensitive(0.1))  # met by the intercept alone
+    (finding,) = judge(problem, Answer(np.zeros(6), [1.0], 0.5, objective=1e-5)).findings
+    assert finding.fault == "claimed objective"
+    assert "It is" not in finding.text
 
 
 def test_a_claim_of_convergence_is_checked():

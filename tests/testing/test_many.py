@@ -130,6 +130,14 @@ def test_usual_suspects_are_named(problem, optimum, factor, hint):
         check_value(problem, factor * optimum)
 
 
+@pytest.mark.parametrize(("off", "named"), [(5e-4, True), (-5e-4, True), (5e-3, False), (-5e-3, False)])
+@pytest.mark.parametrize("ratio", [20, 1 / 20])
+def test_a_multiple_is_named_up_to_the_tolerance_of_the_optimal_value(problem, optimum, ratio, off, named):
+    with pytest.raises(AssertionError) as failure:
+        check_value(problem, (1.0 + off) * ratio * optimum, rtol=1e-3)
+    assert ("n times" in str(failure.value)) is named
+
+
 @pytest.mark.parametrize(
     ("value", "said"),
     [(np.nan, "is off by"), (np.inf, "is off by"), (-np.inf, "is off by"), (10**400, "the value inf is off by inf")],

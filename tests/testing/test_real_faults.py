@@ -353,6 +353,17 @@ def test_usual_functions_of_the_weights_are_named(spoil, said):
     assert said in finding.text
 
 
+def test_what_is_said_of_the_closed_form_is_not_said_of_the_weights_of_the_machine():
+    """The kernels were normalised; the one in use has a multiple of its weight, and the closed form chose the other."""
+    problem, _ = solved("squared", regularizer=Lp(1))
+    pair = problem.replace(kernels=problem.kernels.dense()[:2])
+    beta, theta, b = point(pair.replace(kernels=np.reshape([0.4, 0.001], (-1, 1, 1)) * pair.kernels.dense()), tol=1e-10)
+    np.testing.assert_array_equal(np.flatnonzero(theta), [0])
+    (finding,) = judge(pair, Answer(beta, theta, b)).findings
+    assert "another order" not in finding.text
+    assert "the weights 0.4, " in finding.text
+
+
 AMBIGUOUS = [
     ("small-C-hinge-p-4-over-3", "failure inside swallowed: weights 0", "zero answer", ()),
     ("another-C-hinge-p-4-over-3", "weights of the first step", "weights of another iterate", ()),
