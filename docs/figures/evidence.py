@@ -72,7 +72,7 @@ def convergence() -> None:
     figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.0), layout="constrained")
     for method in METHODS:
         solution = solve(problem, method)
-        style = {**STYLES[method], "markersize": 3, "label": f"{method}: {len(solution.history) - 1} iterations"}
+        style = {**STYLES[method], "markersize": 3, "label": f"{method}: {len(solution.history) - 1}"}
         style["markevery"] = 0.06
         iterations = 1 + np.arange(len(solution.history))
         axes[0].loglog(iterations, [record.residual for record in solution.history], **style)
@@ -80,7 +80,7 @@ def convergence() -> None:
         axes[1].loglog(iterations, excess, **style)
     axes[0].set(xlabel="iteration + 1", ylabel="residual")
     axes[1].set(xlabel="iteration + 1", ylabel="(14) above the lowest end")
-    axes[0].legend()
+    axes[0].legend(title="iterations")
     save(figure, "evidence-convergence.svg")
 
 

@@ -77,7 +77,8 @@ def solve(
     Returns
     -------
     EvidenceSolution
-        `status` is STATIONARY exactly if the residual at the returned point is at most `tol`: a local statement.
+        `status` is STATIONARY only if the residual at the returned point is at most `tol`: a local statement. A limit
+        that ends "newton" at a saddle is the status there.
 
     Raises
     ------

@@ -67,6 +67,11 @@ def check_solver(
     ------
     InvalidType, InvalidParameter
         A solver that cannot be called, unknown flags or names, a tolerance out of range.
+
+    Notes
+    -----
+    The solver runs in this process: one that hangs, or dies of a segmentation fault, takes the check along. The page on
+    testing has four lines that run it in a process of its own, with a time limit.
     """
     if not callable(solver):
         raise InvalidType(f"solver is {solver!r}; give a function of a mklref.Problem.")

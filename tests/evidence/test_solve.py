@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -365,6 +366,14 @@ def test_newton_needs_few_steps_with_many_kernels(rng):
     solution = solve(EvidenceProblem(kernels, np.sin(2 * X[:, 0]), 0.01))
     assert solution.status is EvidenceStatus.STATIONARY
     assert len(solution.history) <= 30
+
+
+@pytest.mark.parametrize("error", [RuntimeError("Maximum number of iterations reached."), np.linalg.LinAlgError("eig")])
+def test_newton_stalls_where_the_minimum_of_its_model_cannot_be_had(monkeypatch, error):
+    monkeypatch.setattr("mklref.evidence.newton.nnls", Mock(side_effect=error))
+    solution = solve(A)
+    assert solution.status is EvidenceStatus.STALLED
+    assert solution.objective == solution.history[0].objective
 
 
 def test_newton_leaves_the_saddle_to_which_symmetry_leads():
