@@ -12,7 +12,7 @@ from mklref._typing import Array
 from mklref.certificate import certify
 from mklref.certificate.feasible import boundary
 from mklref.kernels.stack import ArrayStack
-from mklref.problem import Problem
+from mklref.problem import Problem, dual_norms
 from mklref.regularizers import (
     BlockNorm,
     ElasticNet,
@@ -111,10 +111,11 @@ def other_weights(problem: Problem, point: Point) -> Iterator[Reading]:
     if point.weights is None:
         return
     theta = weights_of_the_machine(problem, point.dual_coef)
-    closed = problem.regularizer.weights_from_dual(problem.kernels.norms(point.dual_coef))
+    g = problem.kernels.norms(point.dual_coef)
+    closed = problem.regularizer.weights_from_dual(g)
     given = {"weights that solve its machine": theta, "closed form of dual_coef": closed}
     known = {text: own for text, own in given.items() if own is not None and own.any()}
-    alike = {text: _likeness(problem, point.dual_coef, point.weights, own) for text, own in known.items()}
+    alike = {text: _likeness(problem, g, point.weights, own) for text, own in known.items()}
     which = alike.get("weights that solve its machine", "")  # more exact than the closed form of an inexact dual_coef
     fitting = {"closed form of dual_coef": point._replace(weights=None)}
     if theta is not None:
@@ -138,7 +139,7 @@ def other_weights(problem: Problem, point: Point) -> Iterator[Reading]:
         yield from _machine("weights of another iterate", text, problem, point, theta, adapted=True)
 
 
-def _likeness(problem: Problem, beta: Array, returned: Array, theta: Array) -> str:
+def _likeness(problem: Problem, g: Array, returned: Array, theta: Array) -> str:
     """What is to be said where the returned weights are a usual function of these, up to a factor."""
     p = getattr(problem.regularizer, "p", 2.0)
     functions = {
@@ -147,7 +148,7 @@ def _likeness(problem: Problem, beta: Array, returned: Array, theta: Array) -> s
         "; returned are their squares": theta**2,
         "; returned are their square roots": np.sqrt(theta),
         f"; returned are their powers with the exponent p = {p:g}": theta**p if np.isfinite(p) else theta,
-        "; returned are the norms ||f_m||": theta * problem.kernels.norms(beta),
+        "; returned are the norms ||f_m||": theta * g,
     }
     unit = returned / np.linalg.norm(returned)
     for text, own in functions.items():
@@ -295,11 +296,13 @@ def _within_all_intervals(problem: Problem, beta: Array) -> Array | None:
 
 
 def _rescaled(problem: Problem, point: Point) -> Iterator[tuple[str, float, Point]]:
-    """The point with its weights on the sphere of the regulariser, if they are not."""
+    """The point with its weights on the sphere of the regulariser, if they are not, nor are the norms ||f_m||, say."""
     if point.weights is None or problem.regularizer.weight_form != "min" or not point.weights.any():
         return
     scale = boundary(problem.regularizer, point.weights)
-    if np.isfinite(scale) and abs(scale - 1.0) > 1e-6:
+    g = dual_norms(problem, point.dual_coef)
+    alike = _likeness(problem, g, point.weights, problem.regularizer.weights_from_dual(g))
+    if np.isfinite(scale) and abs(scale - 1.0) > 1e-6 and "; returned are" not in alike:
         norms = ", ".join(f"{p_norm(point.weights, p):.6g}" for p in (1.0, 2.0))
         text = (
             f"weights have l1 and l2 norms {norms}; {scale:.6g} times them lies on the sphere of {problem.regularizer}."

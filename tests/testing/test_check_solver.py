@@ -17,10 +17,12 @@ import mklref
 from mklref import reference, solve
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.testing import FAULTS, FLAGS, Report, Supports, check_solver, diagnosis, select
-from mklref.testing.case import CATALOGUE, Interval
+from mklref.testing.case import Interval
 from mklref.testing.result import Outcome
 
 FEW = "hinge-l1", "hinge-l2", "squared-l2", "hinge-l1-no-intercept"
+
+CATALOGUE = {case.name: case for case in select()}
 
 
 @pytest.fixture(scope="module")

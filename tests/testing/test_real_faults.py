@@ -27,9 +27,10 @@ from mklref.certificate.verdict import apart
 from mklref.kernels import center, normalize
 from mklref.regularizers import Fixed, Groups, HalfPower, Lp, Tikhonov, WeightedL1, WeightedLp
 from mklref.testing import FAULTS, Answer, assert_optimal, judge, select
-from mklref.testing.case import CATALOGUE
 from validation.confusion import NARROW, killed, packed, right, stored, summary, unpacked
 from validation.planted import FAULTS as PLANTS, exact
+
+CATALOGUE = {case.name: case for case in select()}
 
 CASES = (
     "hinge-l2", "hinge-l1", "squared-l2", "epsilon-insensitive-l2", "hinge-l1-no-intercept", "logistic-l2",
@@ -39,7 +40,6 @@ CASES = (
 
 def planted(what):
     """The first problem that leaves the fault room, and what a solver with it answers."""
-    select()
     for name in CASES:
         problem = CATALOGUE[name].build()[0]
         answer = PLANTS[what][1](problem)
@@ -346,8 +346,10 @@ def test_kernels_that_were_centred_and_normalised_are_named_without_an_intercept
         (lambda theta, norms: theta * norms, "returned are the norms ||f_m||"),
     ],
 )
-def test_usual_functions_of_the_weights_are_named(spoil, said):
-    problem, (beta, theta, b) = solved(regularizer=Lp(1.3))
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_usual_functions_of_the_weights_are_named(loss, spoil, said):
+    """Before another sphere: at p next to 1 the norms of the functions are nearly a multiple of the weights."""
+    problem, (beta, theta, b) = solved(loss, regularizer=Lp(1.3))
     (finding,) = judge(problem, Answer(beta, spoil(theta, problem.kernels.norms(beta)), b)).findings
     assert finding.fault == "weights of another iterate"
     assert said in finding.text
