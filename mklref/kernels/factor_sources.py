@@ -36,7 +36,9 @@ def aligned(array: Any) -> Any:
 def is_array(given: Any) -> bool:
     """Whether it has a shape, a type and parts; an array whose file was closed has none."""
     try:
-        return isinstance(getattr(given, "shape", None), tuple) and hasattr(given, "dtype") and hasattr(given, "ndim")
+        return isinstance(getattr(given, "shape", None), tuple) and all(
+            hasattr(given, a) for a in ("dtype", "__getitem__")
+        )
     except (OSError, RuntimeError, ValueError):
         return False
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from mklref._typing import FloatArray
+from mklref._typing import Array, FloatArray
 from mklref._untrusted import free_memory
 from mklref._validate import checked_names, checked_number, shown
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
@@ -176,6 +177,13 @@ class DiskStack(KernelStack):
                 i, j = np.argwhere(~np.isfinite(out[k]))[0]
                 raise InvalidInput(f"kernel {self.names[m]!r} is {out[k, i, j]} at [{index[i]}, {chosen[j]}].")
         return out
+
+    @cached_property
+    def own_diagonals(self) -> Array:
+        """The diagonal of each matrix, (M, n); many rows at a time, as each read has whole chunks of a file."""
+        batches = self._batches(self.shape[1], len(self))
+        parts = [self.block(rows, rows).diagonal(axis1=1, axis2=2).astype(np.float64) for rows in batches]
+        return np.concatenate(parts, axis=1)
 
     def matrix(self, m: int, out: FloatArray | None = None) -> FloatArray:
         """One matrix, (n, n), written to `out` if that is given, which is all that is in memory of it."""

@@ -356,6 +356,23 @@ def test_matrices_on_disk_are_read_by_rows(X, tmp_path, kind):
             stack.rows(rows)
 
 
+def test_diagonals_on_disk_take_few_reads(X, monkeypatch):
+    K, reads = gaussian([1.0, 4.0]).fit(X).dense(), []
+
+    class Chunks:
+        shape, dtype = K.shape, K.dtype
+
+        def __getitem__(self, where):
+            reads.append(where)
+            return K[where]
+
+    stack = DiskStack(Chunks())
+    reads.clear()
+    monkeypatch.setattr("mklref.kernels.protocol._HELD", 2 * 40 * 15)
+    np.testing.assert_array_equal(stack.own_diagonals, K.diagonal(axis1=1, axis2=2))
+    assert len(reads) == 2 * 3
+
+
 @pytest.mark.parametrize("kind", [DiskStack, FactorStack])
 def test_no_map_is_read_whose_file_is_shorter_now(tmp_path, kind):
     """Also not through an array, which does not tell its file: the process would end."""
