@@ -215,6 +215,8 @@ def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKer
         array = np.asarray(data)
     except ValueError as ragged:
         raise error(f"{label} is ragged: {ragged}.") from ragged
+    except (OSError, RuntimeError) as lost:
+        raise error(f"{label} is {shown(data)}, which cannot be read, as where its file was closed: {lost}.") from lost
     kind = array.dtype.kind
     if kind == "O" and isinstance(data, list | tuple):
         lengths = {np.shape(row) for row in data if not np.isscalar(row)}

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from mklref._validate import shown
 from mklref.datasets.directory import DIRECTORY, entry_of, load_from_directory, manifest
 from mklref.datasets.frames import read_frame, read_frames
 from mklref.datasets.generators import kloft_toy, noisy_signal, p300, single_cells, two_norm, waveform
@@ -60,7 +61,7 @@ def load(name: str) -> Dataset:
         Unknown name; the message lists the known ones.
     DataUnavailable
         A set of the papers is neither in the directory nor to be had from the network, or the directory has no
-        manifest; says how to get it.
+        manifest, or lacks a file of it; says how to get it.
     UnsafeFile
         A file of the directory, or what was fetched, does not have the SHA-256 that it should have.
     """
@@ -75,10 +76,10 @@ def load(name: str) -> Dataset:
         return with_standard_split(data, PUBLISHED[name]) if name in PUBLISHED else data
     if name in PUBLISHED:
         return with_standard_split(fetch(PUBLISHED[name]), PUBLISHED[name])
-    if Path(name).is_dir():
+    if os.path.isdir(name):  # noqa: PTH112 says no to what no path can be
         raise InvalidParameter(f"{name} is a directory; give the path of a file in it.")
     more = f"; in {directory}: {', '.join(entries)}" if directory else f"; set {DIRECTORY} to a data directory for more"
     raise InvalidParameter(
-        f"data set {name!r} is unknown. Known: {', '.join([*BUNDLED, *PUBLISHED])}{more}. "
+        f"data set {shown(name)} is unknown. Known: {', '.join([*BUNDLED, *PUBLISHED])}{more}. "
         "For a file of your own give its path."
     )

@@ -76,7 +76,7 @@ def entry_of(entries: dict[str, dict[str, Any]], name: str) -> dict[str, Any] | 
 def load_from_directory(directory: Path, entry: dict[str, Any]) -> Dataset:
     """The set of one entry of the manifest; every file is compared with its SHA-256 before it is read.
 
-    `UnsafeFile` if one lies outside of the directory, was changed, or is damaged.
+    `UnsafeFile` if one lies outside of the directory, was changed, or is damaged, `DataUnavailable` if it is not there.
     """
     if _is_mnist(entry):
         return _mnist([_checked(directory, _named(entry, part)[0]) for part in IDX])
@@ -100,6 +100,8 @@ def _checked(directory: Path, file: dict[str, Any]) -> Path:
     path = directory / str(file["path"])
     if not path.resolve().is_relative_to(directory.resolve()):
         raise UnsafeFile(f"the manifest in {directory} points outside of it: {file['path']}.")
+    if not path.is_file():  # of a pipe the end would be waited for
+        raise DataUnavailable(f"{path} is no file, and the manifest says it is; fetch the set again.")
     found = hashlib.sha256(read_bytes(path, limit())).hexdigest()
     if found != file["sha256"]:
         raise UnsafeFile(f"{path} has SHA-256 {found}, the manifest says {file['sha256']}; fetch the file again.")
@@ -127,7 +129,7 @@ def _mnist(paths: list[Path]) -> Dataset:
     """60000 training digits and 10000 test digits, as one set with one split; grey values 0..255."""
     images, labels, more_images, more_labels = parts = [_idx(path) for path in paths]
     sizes = [part.shape for part in parts]
-    if [len(size) for size in sizes] != [3, 1, 3, 1] or sizes[0][1:] != sizes[2][1:]:
+    if [len(size) for size in sizes] != [3, 1, 3, 1] or sizes[0][1:] != sizes[2][1:] or not all(map(np.prod, sizes)):
         raise UnsafeFile(f"the files beside {paths[0]} have the shapes {sizes}; expected pictures and their labels.")
     if len(images) != len(labels) or len(more_images) != len(more_labels):
         raise UnsafeFile(f"the files beside {paths[0]} have the shapes {sizes}; expected one label a picture.")

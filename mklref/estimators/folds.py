@@ -182,7 +182,11 @@ def scorer_of(model: Any, scoring: Any) -> Any:
         # Whatever has a real value, as tensors and decimals have.
         if np.ndim(found) or np.iscomplexobj(found) or isinstance(found, str) or not hasattr(found, "__float__"):
             raise InvalidType(f"scoring = {scoring!r} returned {shown(found)}; a measure is one real number.")
-        return float(found)
+        if np.isinf(value := float(found)):
+            raise InvalidParameter(
+                f"scoring = {scoring!r} returned {value}; a measure is finite, or nan if it has none."
+            )
+        return value
 
     return score
 

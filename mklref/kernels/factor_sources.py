@@ -6,6 +6,9 @@ a stack of factors, `FactorImages`, without an array (M, n).
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -28,6 +31,58 @@ def aligned(array: Any) -> Any:
     Each product would make that copy: one with a vector takes seventeen times as long.
     """
     return array if array.flags.aligned else array.copy()
+
+
+def is_array(given: Any) -> bool:
+    """Whether it has a shape, a type and parts; an array whose file was closed has none."""
+    try:
+        return isinstance(getattr(given, "shape", None), tuple) and all(
+            hasattr(given, a) for a in ("dtype", "__getitem__")
+        )
+    except (OSError, RuntimeError, ValueError):
+        return False
+
+
+class Files:
+    """What the files were that arrays are read from; a copy in another process, which has them in memory, has none."""
+
+    def __init__(self, *arrays: Any) -> None:
+        self._states = {path: _state(path) for array in arrays for path in _watched(array)}
+
+    def __reduce__(self) -> Any:
+        return Files, ()
+
+    def require_unchanged(self) -> None:
+        """Raise `KernelsLost` if one changed or vanished: to read a map beyond the end of its file ends the process."""
+        for path, state in self._states.items():
+            if _state(path) != state:
+                raise KernelsLost(
+                    f"{path} {'changed' if path.exists() else 'vanished'} while its kernels were in use, so that what "
+                    "was computed with them belongs to other kernels: make the stack again."
+                )
+
+
+def _watched(array: Any) -> Iterator[Path]:
+    """The file of a memory map or of an HDF5 data set; the folders of a zarr array, which change with its chunks."""
+    while isinstance(getattr(array, "base", None), np.ndarray) and not hasattr(array, "filename"):
+        array = array.base  # of what np.asarray has made of a memory map
+    name, file = getattr(array, "filename", None), getattr(array, "file", None)
+    if name is None and getattr(file, "mode", "r") == "r":  # one that is written to changes whenever it is flushed
+        name = getattr(file, "filename", None)
+    root = getattr(getattr(array, "store", None), "root", None)
+    if name is not None:
+        yield Path(name)
+    elif root is not None:
+        for folder, _, _ in os.walk(Path(root) / array.path):
+            yield Path(folder)
+
+
+def _state(path: Path) -> tuple[int, int] | None:
+    """What changes when a file is written to, or a file in a folder is replaced."""
+    if not path.exists():
+        return None
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns
 
 
 def rows_that_are_there(array: Any, where: Any, label: str) -> Array:
@@ -64,6 +119,7 @@ class Source:
 
     def __init__(self, data: Any, label: str, transformer: Any = None) -> None:
         self.data, self.label, self.transformer = data, label, transformer
+        self.files = Files(data)
         first = self[:1]
         self.sparse = not isinstance(first, np.ndarray)
         """Whether the rows come in CSR format."""
@@ -77,6 +133,7 @@ class Source:
         return as_rows(rows if self.transformer is None else self.transformer.transform(rows), self.label)
 
     def _taken(self, where: Any) -> Any:
+        self.files.require_unchanged()
         if self.transformer is not None or hasattr(self.data, "tocsr"):
             return rows_of(self.data, where)
         return rows_that_are_there(self.data, where, self.label)
@@ -128,7 +185,7 @@ def source_of(factor: Any, label: str) -> Source:
         if not all(one.flags.aligned for one in parts):
             rows = type(rows)(tuple(map(aligned, parts)), shape=rows.shape)
         return Source(rows, label)
-    if not hasattr(factor, "shape") or not hasattr(factor, "__getitem__") or isinstance(factor, np.ma.MaskedArray):
+    if not is_array(factor) or isinstance(factor, np.ma.MaskedArray):
         factor = as_float_array(factor, label, InvalidInput)
     if len(factor.shape) != 2:
         raise InvalidInput(f"{label} has shape {tuple(factor.shape)}; a factor L of K = L L' is (n, r).")

@@ -162,7 +162,7 @@ class FactorStack(KernelStack):
     def read(self, start: int, stop: int) -> Rows:
         """Rows of L, (stop - start, r), in the dtype of the stack; CSR if all factors are sparse."""
         if self._joined is not None:
-            return np.asarray(self._joined[start:stop])
+            return self._together(slice(start, stop))
         parts = [source.read(start, stop) for source in self.sources]
         if self.sparse:
             from scipy.sparse import hstack
@@ -170,6 +170,11 @@ class FactorStack(KernelStack):
             return hstack(parts, format="csr", dtype=self._dtype)
         dense = [part.toarray() if source.sparse else part for source, part in zip(self.sources, parts, strict=True)]
         return np.concatenate(dense, axis=1, dtype=self._dtype)
+
+    def _together(self, where: Any) -> Array:
+        """Rows of the one array of which all factors are parts."""
+        self.sources[0].files.require_unchanged()
+        return np.asarray(self._joined[where])
 
     @staticmethod
     def double(rows: Rows) -> Rows:
@@ -301,7 +306,7 @@ class FactorStack(KernelStack):
         """The stack of some of the samples (k,); their shards, if they are in order."""
         samples = indices(samples, self.shape[1])
         if self._joined is not None:
-            made = self.holding(np.asarray(self._joined[samples]), samples)
+            made = self.holding(self._together(samples), samples)
         else:
             made = self._made(tuple(source.part(samples) for source in self.sources), samples)
         if len(self.edges) > 2 and np.all(np.diff(samples) > 0):

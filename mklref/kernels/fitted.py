@@ -169,6 +169,7 @@ class FittedFamily(Training):
         samples = checked_samples(X, "X")
         if len(samples) < 2:
             raise InvalidInput(f"X has shape {samples.shape}; give at least two samples, one a row.")
+        samples = samples.copy(order="K") if np.may_share_memory(samples, X) else samples  # who has X may write to it
         empty = cls(samples, (), (), (), tuple(_columns_of(X)))
         kernels = family.expand(empty.variables)
         names = tuple(kernel.name(empty.variables) for kernel in kernels)
@@ -286,12 +287,15 @@ def _require_kernel(kernel: Kernel, name: str, samples: Any) -> None:
     Matrices are made symmetric, or never seen whole; and new samples come in blocks, or one by one.
     """
     some = samples[np.unique(np.linspace(0, len(samples) - 1, _SEEN).astype(int))]
+    before = some.copy()
     with np.errstate(over="ignore", invalid="ignore"):
-        K = kernel.checked_cross(some, some)
+        K, own = kernel.checked_cross(some, some), np.asarray(kernel.diagonal(some))
         apart = np.abs(K - K.T).max()
         beside = kernel.checked_cross(some.copy(), some)[0, -1]  # k(X, X) may add something where X is Z
         alone = kernel.checked_cross(some[:1], some[-1:])[0, 0]
-    allowed = _ASYMMETRY * np.abs(K).max()
+    if not np.array_equal(some, before):
+        raise InvalidKernel(f"kernel {name!r} writes to the samples that it is given; let it change a copy of them.")
+    allowed, squares = _ASYMMETRY * np.abs(K).max(), np.diagonal(K)
     if np.isfinite([beside, allowed]).all() and not abs(alone - beside) <= allowed:
         raise InvalidKernel(
             f"kernel {name!r} is no function of two samples: k(x, z) is {beside:.3g} beside others and {alone:.3g} "
@@ -302,6 +306,8 @@ def _require_kernel(kernel: Kernel, name: str, samples: Any) -> None:
             f"kernel {name!r} is not symmetric: k(x, z) and k(z, x) differ by {apart:.3g} on training samples. Give a "
             "function that is, such as (k(x, z) + k(z, x))/2."
         )
+    if own.shape != squares.shape or (np.isfinite(allowed) and not np.abs(own - squares).max() <= allowed):
+        raise InvalidKernel(f"kernel {name!r} has the diagonal {shown(own)}, but k(x, x) is {shown(squares)}; mend it.")
 
 
 def require_no_overflow(gram: FloatArray, name: str) -> None:

@@ -260,8 +260,8 @@ class LazyStack(OnSamples, KernelStack):
 
     def _overflow(self, m: int, value: float, row: int, column: int) -> InvalidInput:
         return InvalidInput(
-            f"kernel {self.names[m]!r} is {value} between the samples {row} and {column}: it overflows float64; "
-            "standardise the variables first."
+            f"kernel {self.names[m]!r} is {value} between the samples {row} and {column}: it overflows "
+            "float64, or its function makes no number of them; standardise the variables first."
         )
 
     def __repr__(self) -> str:

@@ -5,20 +5,19 @@ Gram matrices that lie on disk, in `np.memmap`, HDF5 or zarr arrays, and are rea
 
 from __future__ import annotations
 
-import os
 import re
 import sys
-from collections.abc import Iterator, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from mklref._typing import FloatArray
+from mklref._typing import Array, FloatArray
 from mklref._untrusted import free_memory
 from mklref._validate import checked_names, checked_number, shown
-from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType, KernelsLost
-from mklref.kernels.factor_sources import rows_that_are_there
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
+from mklref.kernels.factor_sources import Files, is_array, rows_that_are_there
 from mklref.kernels.protocol import KernelStack, indices
 from mklref.kernels.validation import symmetry_tolerance
 
@@ -106,8 +105,10 @@ class DiskStack(KernelStack):
         several = isinstance(matrices, list | tuple)
         parts = list(matrices) if several else [matrices]
         for part in parts:
-            if not isinstance(getattr(part, "shape", None), tuple) or not hasattr(part, "dtype"):
-                raise InvalidType(f"matrices holds {shown(part)}; give np.memmap, h5py.Dataset or zarr.Array.")
+            if not is_array(part):
+                raise InvalidType(
+                    f"matrices holds {shown(part)}; give np.memmap, h5py.Dataset or zarr.Array, with their files open."
+                )
         self._matrices: list[tuple[Any, tuple[int, ...]]] = [(part, ()) for part in parts]
         """An array for each kernel, and the index of its matrix there."""
         if not several:
@@ -122,7 +123,7 @@ class DiskStack(KernelStack):
         if self._dtype not in (np.float32, np.float64):
             raise InvalidType(f"matrices are {self._dtype}; give float32 or float64.")
         self.names = checked_names(names, M)
-        self._files = {path: _state(path) for part in parts for path in _watched(part)}
+        self._files = Files(*parts)
         self._require_symmetry()
 
     def _require_symmetry(self) -> None:
@@ -157,12 +158,7 @@ class DiskStack(KernelStack):
         InvalidInput
             An entry that is not finite.
         """
-        for path, state in self._files.items():
-            if _state(path) != state:
-                raise KernelsLost(
-                    f"{path} {'changed' if path.exists() else 'vanished'} while its kernels were in use, so that what "
-                    "was computed with them belongs to other kernels: make the stack again."
-                )
+        self._files.require_unchanged()
         index, chosen = (self._samples[indices(which, self.shape[1])] for which in (rows, columns))
         some = indices(kernels, len(self), "kernels")
         ordered, inverse = np.unique(index, return_inverse=True)  # HDF5 takes rising indices alone
@@ -182,6 +178,13 @@ class DiskStack(KernelStack):
                 raise InvalidInput(f"kernel {self.names[m]!r} is {out[k, i, j]} at [{index[i]}, {chosen[j]}].")
         return out
 
+    @cached_property
+    def own_diagonals(self) -> Array:
+        """The diagonal of each matrix, (M, n); many rows at a time, as each read has whole chunks of a file."""
+        batches = self._batches(self.shape[1], len(self))
+        parts = [self.block(rows, rows).diagonal(axis1=1, axis2=2).astype(np.float64) for rows in batches]
+        return np.concatenate(parts, axis=1)
+
     def matrix(self, m: int, out: FloatArray | None = None) -> FloatArray:
         """One matrix, (n, n), written to `out` if that is given, which is all that is in memory of it."""
         n = self.shape[1]
@@ -196,22 +199,3 @@ class DiskStack(KernelStack):
         made.names, made._matrices, made._files, made._dtype = self.names, self._matrices, self._files, self._dtype
         made._samples, made._entire = self._samples[indices(samples, self.shape[1])], False
         return made
-
-
-def _watched(array: Any) -> Iterator[Path]:
-    """The file of a memory map or of an HDF5 data set; the folders of a zarr array, which change with its chunks."""
-    name = getattr(array, "filename", None) or getattr(getattr(array, "file", None), "filename", None)
-    root = getattr(getattr(array, "store", None), "root", None)
-    if name is not None:
-        yield Path(name)
-    elif root is not None:
-        for folder, _, _ in os.walk(Path(root) / array.path):
-            yield Path(folder)
-
-
-def _state(path: Path) -> tuple[int, int] | None:
-    """What changes when a file is written to, or a file in a folder is replaced."""
-    if not path.exists():
-        return None
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns

@@ -122,14 +122,20 @@ class LazyMachine(SMOMachine):
         return np.flatnonzero(chosen)
 
     def _smo(self, tol: float) -> float:
-        """Working sets until no sample violates its conditions by more than `tol`; returns the violation left."""
+        """Working sets until no sample violates its conditions by more than `tol`; returns the violation left.
+
+        One that comes again, and left more than half of the violation, is as good as the rounding of K beta lets it be.
+        """
+        last: tuple[Any, float] = (None, np.inf)
         for _ in range(_MOST_SETS):
             low, high = self._multipliers()
             violation = high - low
             if violation <= tol or time.perf_counter() > self.deadline:
                 return violation
             chosen = self._working_set(low, high)
-            before = self.beta[chosen].copy()
+            if violation > 0.5 * last[1] and np.array_equal(chosen, last[0]):
+                return violation
+            last, before = (chosen, violation), self.beta[chosen].copy()
             self._solve_on(chosen, _WITHIN * tol)
             if np.array_equal(before, self.beta[chosen]):
                 return violation

@@ -13,10 +13,10 @@ from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, Strati
 from sklearn.utils.metaestimators import _safe_split
 
 from mklref._typing import Array
-from mklref._validate import checked_verbosity
+from mklref._validate import checked_verbosity, shown
 from mklref.estimators.folds import splits_of
 from mklref.estimators.workers import Unfinished, gathered
-from mklref.exceptions import InvalidParameter, InvalidType
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.model_selection.resampling import checked_params, fitted_to, require_some, samples_of, was_interrupted
 
 Z = 1.959963984540054
@@ -218,7 +218,7 @@ def evaluate(
         A model that predicts no target, or params that are no mapping.
     InvalidInput, InvalidParameter
         Targets, weights or groups of another number or shape than the samples; a share outside of (0, 1), or classes
-        that are too small to be held out.
+        that are too small to be held out; predictions or scores that are not one for each sample, or not finite.
     Interrupted
         Ctrl-C came before the first part was finished.
 
@@ -264,10 +264,22 @@ def _part(model: Any, X: Any, y: Any, train: Any, rows: Any, params: Any) -> tup
     values, counts = np.unique(y[train], return_counts=True)
     scores = None
     if classifies and hasattr(fitted, "decision_function") and len(values) == len(np.unique(y)):
-        scores = fitted.decision_function(outer)
+        scores = _of_each(fitted, "decision_function", outer, len(rows))
     constant = values[counts.argmax()] if classifies else np.median(y[train])
-    part = truth, fitted.predict(outer), np.full(len(rows), constant), scores, rows
+    part = truth, _of_each(fitted, "predict", outer, len(rows)), np.full(len(rows), constant), scores, rows
     return Unfinished(part) if was_interrupted(fitted) else part
+
+
+def _of_each(model: Any, name: str, samples: Any, n: int) -> Any:
+    """What a method gives, `InvalidInput` unless it is a finite value for each of n samples; scores may be several."""
+    found = np.asarray(getattr(model, name)(samples))
+    fits = found.shape[:1] == (n,) and (found.ndim == 1 or name != "predict")
+    if not fits or (found.dtype.kind == "f" and not np.isfinite(found).all()):
+        raise InvalidInput(
+            f"{type(model).__name__}.{name} gave {shown(found.ravel())} of shape {found.shape} for {n} samples; it has "
+            "to give a finite value for each."
+        )
+    return found
 
 
 def _cv(test: Any, classifies: bool, seed: int) -> Any:

@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 
 import numpy as np
 import pytest
@@ -256,6 +257,16 @@ def test_directory(directory):
         datasets.load("outside")
     with pytest.raises(InvalidParameter, match=r"'pictures' is unknown.*good, changed, outside"):
         datasets.load("pictures")
+    for name in ("", 10_000 * "x"):
+        with pytest.raises(InvalidParameter, match=r"data set .* is unknown"):
+            datasets.load(name)
+    for other in (lambda path: None, os.mkdir, getattr(os, "mkfifo", os.mkdir)):
+        path = directory / "good" / "data.csv.gz"
+        path.unlink() if path.is_file() else None
+        other(path)
+        with pytest.raises(DataUnavailable, match=r"data\.csv\.gz is no file, and the manifest says it is"):
+            datasets.load("good")
+        path.rename(path.with_suffix(f".{id(other)}")) if path.exists() else None
 
 
 @pytest.mark.parametrize(
@@ -355,6 +366,10 @@ def test_idx_files_become_one_set_with_one_split(directory):
     add_set(directory, "damaged", files)
     with pytest.raises(UnsafeFile, match="not an idx file"):
         datasets.load("damaged")
+    files = {name: idx(np.zeros((0, 2, 3) if "images" in name else 0)) for name in files}
+    add_set(directory, "empty", files)
+    with pytest.raises(UnsafeFile, match="expected pictures and their labels"):
+        datasets.load("empty")
 
 
 @pytest.mark.parametrize(

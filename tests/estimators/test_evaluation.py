@@ -300,3 +300,25 @@ def test_weights_and_groups_in_another_order_than_their_samples_are_refused(thre
     np.testing.assert_array_equal(
         model.fit(frame, y, turned[::-1]).dual_coef_, model.fit(X, y, turned[::-1]).dual_coef_
     )
+
+
+@pytest.mark.parametrize("method", ["predict", "decision_function"])
+@pytest.mark.parametrize("wrong", [lambda one: np.nan * one, lambda one: one[1:], lambda one: one[:, None]])
+def test_a_model_without_a_finite_value_for_each_sample_is_named(wrong, method):
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    y = X[:, 0] > 0.0
+    made = lambda model, X: wrong(np.ones(len(X)))  # noqa: E731
+    Wrong = type("Wrong", (MKLClassifier,), {method: made})
+    if method == "decision_function" and wrong(np.ones(2)).ndim == 2:  # as of several classes
+        assert evaluate(Wrong(), X, y).scores.shape == (5, 1)
+        return
+    with pytest.raises(InvalidInput, match=rf"Wrong\.{method} gave .* for 5 samples; it has to give a finite value"):
+        evaluate(Wrong(), X, y)
+
+
+def test_a_measure_without_bounds_chooses_nothing():
+    X = np.random.default_rng(0).normal(size=(20, 2))
+    for rule in ("best", "one_standard_error"):
+        search = MKLClassifierCV(cv=2, rule=rule, scoring=lambda model, X, y: np.inf)
+        with pytest.raises(InvalidParameter, match="returned inf; a measure is finite"):
+            search.fit(X, X[:, 0] > 0.0)

@@ -17,6 +17,7 @@ from mklref.kernels import (
     Kernel,
     KernelFamily,
     from_specification,
+    function as function_of,
     gaussian,
     linear,
     on,
@@ -251,6 +252,35 @@ class Wrong(Kernel):
 def test_a_kernel_of_ones_own_that_returns_something_else_is_named(X, storage, shape, words):
     with pytest.raises((InvalidInput, InvalidKernel, InvalidType), match=rf"kernel .*Wrong.* {words}"):
         Wrong(shape).fit(X, storage=storage, normalize="trace")
+
+
+class Diagonal(Kernel):
+    def __init__(self, own):
+        self.own = own
+
+    def cross(self, X, Z):
+        return X @ Z.T
+
+    def diagonal(self, X):
+        return self.own(X)
+
+
+@pytest.mark.parametrize("own", [lambda X: np.full(len(X), 7.0), lambda X: np.full(len(X), np.nan), lambda X: X[0]])
+def test_a_diagonal_of_ones_own_is_that_of_the_kernel(X, own):
+    """Spherical kernels were one thing in memory and another one elsewhere."""
+    with pytest.raises(InvalidKernel, match=r"has the diagonal array.* but k\(x, x\) is"):
+        Diagonal(own).fit(X, normalize="spherical")
+
+
+@pytest.mark.parametrize("storage", ["memory", "lazy"])
+def test_samples_are_those_that_were_given(X, storage):
+    """Whatever their owner, or a kernel, writes to them."""
+    with pytest.raises(InvalidKernel, match="'<lambda>' writes to the samples"):
+        function_of(lambda X, Z: np.multiply(X, 2.0, out=X) @ Z.T).fit(X, storage=storage)
+    mine, new = X.copy(), X[:2].copy()
+    made = gaussian(1.0).fit(mine, storage=storage)
+    mine[:] = 0.0
+    np.testing.assert_array_equal(made.new(new), gaussian(1.0).fit(X, storage=storage).new(new))
 
 
 def test_a_kernel_of_ones_own_that_is_nan_somewhere_is_not_said_to_depend_on_other_samples(X):

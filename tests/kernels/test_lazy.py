@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import pickle
 import threading
 import tracemalloc
@@ -19,6 +20,7 @@ from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, Inv
 from mklref.kernels import (
     ArrayStack,
     DiskStack,
+    FactorStack,
     LazyStack,
     evaluation,
     gaussian,
@@ -26,6 +28,7 @@ from mklref.kernels import (
     linear,
     per_variable,
     polynomial,
+    stack as stack_of,
     storage,
 )
 from mklref.kernels.evaluation import Block
@@ -353,7 +356,36 @@ def test_matrices_on_disk_are_read_by_rows(X, tmp_path, kind):
             stack.rows(rows)
 
 
-def test_a_bad_entry_on_disk_is_named_when_it_is_read(X):
+def test_diagonals_on_disk_take_few_reads(X, monkeypatch):
+    K, reads = gaussian([1.0, 4.0]).fit(X).dense(), []
+
+    class Chunks:
+        shape, dtype = K.shape, K.dtype
+
+        def __getitem__(self, where):
+            reads.append(where)
+            return K[where]
+
+    stack = DiskStack(Chunks())
+    reads.clear()
+    monkeypatch.setattr("mklref.kernels.protocol._HELD", 2 * 40 * 15)
+    np.testing.assert_array_equal(stack.own_diagonals, K.diagonal(axis1=1, axis2=2))
+    assert len(reads) == 2 * 3
+
+
+@pytest.mark.parametrize("kind", [DiskStack, FactorStack])
+def test_no_map_is_read_whose_file_is_shorter_now(tmp_path, kind):
+    """Also not through an array, which does not tell its file: the process would end."""
+    np.save(tmp_path / "L.npy", np.ones((1, 40, 40)))
+    whole = np.asarray(np.load(tmp_path / "L.npy", mmap_mode="r"))
+    stack = kind(list(whole))
+    os.truncate(tmp_path / "L.npy", 1000)
+    for read in (stack.part, stack.apply):
+        with pytest.raises(KernelsLost, match=r"L\.npy changed while its kernels were in use"):
+            np.asarray(read(np.arange(40)))
+
+
+def test_a_bad_entry_on_disk_is_named_when_it_is_read(X, tmp_path):
     K = gaussian([1.0, 4.0]).fit(X).dense().copy()
     K[1, 30, 2] = np.nan
     stack = DiskStack(K, names=["narrow", "wide"])
@@ -363,7 +395,12 @@ def test_a_bad_entry_on_disk_is_named_when_it_is_read(X):
     K[0, 0, 39] += 1.0
     with pytest.raises(InvalidKernel, match=r"kernel 'narrow' is not symmetric: \[0, 39\] and \[39, 0\] differ by 1"):
         DiskStack(K, names=["narrow", "wide"])
-    for nothing in (h5py.Empty("f8"), "K.npy", [np.eye(2), "K.npy"], [SimpleNamespace(shape=(2, 2))], None):
+    with h5py.File(tmp_path / "K.h5", "w") as file:
+        closed = file.create_dataset("K", data=K)
+    for made in (FactorStack, stack_of):
+        with pytest.raises(InvalidInput, match=r"is <Closed HDF5 dataset>, which cannot be read"):
+            made([closed])
+    for nothing in (closed, h5py.Empty("f8"), "K.npy", [np.eye(2), "K.npy"], [SimpleNamespace(shape=(2, 2))], None):
         with pytest.raises(InvalidType, match=r"give np\.memmap"):
             DiskStack(nothing)
     with pytest.raises(InvalidType, match="matrices are int64"):

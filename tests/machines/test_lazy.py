@@ -210,6 +210,17 @@ def test_more_samples_off_their_bounds_than_there_is_room_for_still_let_others_i
     assert found.status is Status.OPTIMAL
 
 
+def test_working_sets_end_where_rounding_hides_what_violates(data, monkeypatch):
+    X, y, _ = data
+    lazy = (gaussian(3.0) + linear()).fit(X[:100, :3], storage="lazy")
+    machine = machine_for(Problem(lazy, y[:100], C=1e5))
+    orders = machines_of(monkeypatch)
+    machine.move(np.ones(2))
+    for _ in range(3):
+        machine.solve(1e-12)
+    assert 3 <= len(orders) < 30
+
+
 def test_no_matrix_of_order_n_is_held(monkeypatch):
     """n = 4,000, a cache of a hundredth of the stack: the samples, the cache, a working set, and a few blocks.
 
