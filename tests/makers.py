@@ -6,6 +6,7 @@ problem = make_problem(loss="squared", degenerate="low_rank", seed=3, C=10.0, re
 
 from __future__ import annotations
 
+import io
 import os
 
 import numpy as np
@@ -228,6 +229,13 @@ def rewrite(path, arrays=None, facts=None, to=None):
     """A file of ours, with some arrays and facts changed, or left out where the change is None, in its place or to."""
     changed = [old | (new or {}) for old, new in zip(read_arrays(path), (arrays, facts), strict=True)]
     write_arrays(to or path, *({name: value for name, value in part.items() if value is not None} for part in changed))
+
+
+def array_bytes(array) -> bytes:
+    """An array as a file .npy."""
+    file = io.BytesIO()
+    np.lib.format.write_array(file, np.asarray(array))
+    return file.getvalue()
 
 
 def agree(one, other):

@@ -13,7 +13,7 @@ from mklref.certificate import allowance
 from mklref.certificate.allowance import growth
 from mklref.exceptions import InvalidKernel
 from mklref.kernels import ArrayStack
-from mklref.regularizers import Fixed, Power, Tikhonov, WeightedL1
+from mklref.regularizers import Fixed, Tikhonov, WeightedL1
 from validation.attack.certificates import attack, exact_dual, exact_primal, findings
 
 SEEDS = (0, 4, 6, 11)
@@ -70,25 +70,6 @@ def test_a_point_whose_rounding_exceeds_the_tolerance_is_not_optimal():
     assert "certify(..., rigorous=True)" in solution.certificate.explain()
 
 
-def test_the_allowance_does_not_depend_on_the_units():
-    problem = make_problem(regularizer=Lp(2), seed=3, n=24, C=2.0)
-    beta = solve(problem).dual_coef
-    one = certify(problem, beta)
-    for c in (2.0**-300, 2.0**300):
-        other = certify(problem.replace(kernels=list(problem.kernels.dense() * c), C=2.0 / c), beta / c)
-        assert other.rounding * c == pytest.approx(one.rounding, rel=1e-9, abs=0.0)
-
-
-@pytest.mark.parametrize("scale", [1e40, 1e60, 1e80, 1e100])
-def test_a_rounded_exponent_of_a_large_norm_is_allowed_for(scale):
-    """x^1.2 with x = 1e230 errs by 636 units in the last place: the lower bound exceeded the upper one."""
-    X = np.array([[1.0, 0.3, -0.2], [0.4, 1.5, 0.1], [0.9, -0.4, 0.7]])
-    problem = Problem([scale * (X @ X.T)], np.ones(3), loss="one_class", regularizer=Power(1.5))
-    certificate = solve(problem).certificate
-    assert certificate.lower <= certificate.upper
-    assert certificate.is_optimal()
-
-
 @pytest.mark.parametrize("loss", ["hinge", "squared", "logistic"])
 def test_the_allowance_does_not_depend_on_the_unit_of_a_weighted_sum_of_norms(loss):
     """omega R at C is omega times R at C/omega; the weights that attain R* = 0 are of any size."""
@@ -99,15 +80,6 @@ def test_the_allowance_does_not_depend_on_the_unit_of_a_weighted_sum_of_norms(lo
     other = certify(smaller, unit * solution.dual_coef, weights=solution.weights / unit, intercept=solution.intercept)
     assert other.rounding / unit == pytest.approx(one.rounding, rel=1e-9, abs=0.0)
     assert solve(smaller).status is solution.status is Status.OPTIMAL
-
-
-@pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Tikhonov(2.0, 0.3)], ids=str)
-def test_one_class_machines_without_a_function_lose_nothing(regularizer):
-    """At f = 0, b = 0 nothing is rounded but beta: targets are no numbers of the problem, and R* ends below 1e-20."""
-    problem = Problem([[[1.0, 0.0], [0.0, 0.0]]], np.ones(2), loss="one_class", regularizer=regularizer)
-    found = certify(problem, [1e-15, 1.0], weights=np.zeros(1), intercept=0.0)
-    assert found.upper == 0.0
-    assert -1e-20 < found.lower <= 0.0
 
 
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Tikhonov(2.0, 0.3)], ids=str)

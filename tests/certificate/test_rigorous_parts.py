@@ -102,8 +102,6 @@ FAULTS = (
     Fault(rounding, "below", nothing, arithmetic.outward_rounding),
     Fault(rounding, "above", lambda x: np.nextafter(x, np.inf), arithmetic.outward_rounding),
     Fault(rounding, "TINY", 0.0, arithmetic.outward_rounding),
-    Fault(rounding, "gamma", lambda k: 0.0, arithmetic.constants_of_sums),
-    Fault(rounding, "gamma", lambda k: k * 2.0**-53, arithmetic.constants_of_sums),
     Fault(rounding, "gamma", lambda k: k * 2.0**-52, arithmetic.constants_of_sums),
     Fault(rounding, "inflate", nothing, arithmetic.constants_of_sums),
     Fault(rounding, "gamma", lambda k: 0.0, arithmetic.sums_over_kernels),
@@ -119,7 +117,6 @@ FAULTS = (
     Fault(loss_terms, "_times", lambda factor, costs: factor * costs, terms.exact_feasibility),
     Fault(feasible, "exactly_feasible", lambda beta, low, high, _: np.clip(beta, low, high), terms.exact_feasibility),
     Fault(feasible, "exactly_feasible", lambda beta, *_: beta - beta.mean(), terms.exact_feasibility),
-    Fault(products, "gamma", lambda k: 0.0, arithmetic.fast_products),
     Fault(products, "gamma", lambda k: 2.0**-52, arithmetic.fast_products),
     Fault(products, "TINY", 0.0, arithmetic.fast_products),
     Fault(products, "gamma", lambda k: 0.0, arithmetic.inner_products),
@@ -130,7 +127,6 @@ FAULTS = (
     Fault(products, "above", nothing, arithmetic.sliced_products),
     Fault(products, "round_up", float, arithmetic.exact_products),
     Fault(products, "round_down", float, arithmetic.exact_products),
-    Fault(definite, "reduction", lambda K, shift: 0.0, arithmetic.proofs_of_definiteness),
     Fault(definite, "reduction", lambda K, shift: len(K) * 2.0**-52 * np.trace(K), arithmetic.proofs_of_definiteness),
     Fault(
         definite,
@@ -161,7 +157,6 @@ FAULTS = (
     Fault(exact, "_SAFETY", -exact._SAFETY, terms.penalties_from_above),
     Fault(rigorous, "slopes", lambda loss, t, y: np.zeros(len(y)), terms.worst_matrices_within_delta),
     Fault(rigorous, "dot", lambda x, y: Fraction(0), terms.worst_matrices_within_delta),
-    Fault(rigorous, "root_up", lambda x: Fraction(0), terms.worst_matrices_within_delta),
     Fault(rigorous, "root_up", lambda x: exact.root_up(x) / 2, terms.worst_matrices_within_delta),
 )
 
