@@ -15,6 +15,8 @@ from makers import LOSSES, make_kernels, make_problem, make_samples
 from mklref import certify, solve
 from mklref.certificate import RigorousCertificate, products, rigorous
 from mklref.certificate.definite import fingerprint
+from mklref.certificate.loss_terms import Scores, stretch
+from mklref.certificate.rounding import Interval
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType, NotApplicable
 from mklref.kernels import ArrayStack
 from mklref.losses import Hinge
@@ -361,6 +363,15 @@ def test_a_point_is_not_moved_by_more_than_rounding():
     for delta in (None, 1e-3):
         found = proven(problem, solution, delta=delta)
         np.testing.assert_allclose(found.weights, solution.weights, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("r", "moved", "bits"), [(1e-9, 0.0, 0.0), (1e-9, 1e-3, 0.0), (2.0**-50, 0.0, 2.0**-50)])
+def test_a_function_is_stretched_over_what_errors_of_scores_near_the_kink_reach(r, moved, bits):
+    """7 errors away is near, and may be 8 away; at 12 it has its loss already. The stretch for delta is too far."""
+    problem = make_problem(n=4, C=1e6)
+    t = problem.y * (1.0 - r * np.array([0.0, 7.0, 12.0, -12.0]))
+    found = stretch(problem, [Scores(problem, Interval(t - r, t + r), 0.0, moved)], np.ones(4), 1e-9 * np.ones(4))
+    assert found == pytest.approx(1.1 * 8.0 * r + bits, rel=0.04, abs=0.0)
 
 
 def test_one_class_machines_move_their_intercept_off_the_kink():

@@ -253,7 +253,7 @@ def test_iteration_limit_is_said():
         ({"kernels": 3}, InvalidType, "kernels is int; give a specification such as"),
         ({"kernels": []}, InvalidParameter, "kernels is empty; give at least one kernel"),
         ({"kernels": lambda A, B: A}, InvalidInput, r"returned shape \(8, 3\) for 8 and 8 samples; it takes two"),
-        ({"kernels": lambda A, B: -A @ B.T, "normalize": None}, InvalidKernel, r"not positive semidefinite"),
+        ({"kernels": lambda A, B: 1.0 - np.square(A[:, None] - B).sum(-1)}, InvalidKernel, "a negative 2x2 minor"),
         ({"kernels": lambda A, B: A @ np.roll(B, 1, axis=1).T}, InvalidKernel, "symmetric"),
         ({"norm": 0.5}, InvalidParameter, r"p = 0.5 must lie in \[1, inf\]: 1 is sparse"),
         (
@@ -292,6 +292,8 @@ def test_bad_data(three_classes):
         precomputed.fit(K_new, y)
     with pytest.raises(InvalidKernel, match=r"X has shape \(36,\); with kernels='precomputed'"):
         precomputed.fit(K[0, :, 0], y)
+    with pytest.raises(InvalidKernel, match="a negative 2x2 minor"):
+        precomputed.fit(1.0 - 0.5 * K[..., 1:], y)
     with pytest.raises(InvalidInput, match=r"y has 9 entries, X of shape \(36, 36, 3\) holds kernels of 36 samples"):
         precomputed.fit(K, y[:9])
     with pytest.raises(InvalidParameter, match=r"'spherical' needs k\(x, x\) of new samples"):

@@ -8,13 +8,14 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 from mklref import MKLClassifier, MKLOneClass, MKLRegressor
 from mklref.estimators import TableEncoder, from_annotated, joined, table_pipeline
 from mklref.estimators.cells import cells_of, read
+from mklref.estimators.gram import raw_family
 from mklref.estimators.notations import dates, flags, numbers
 from mklref.exceptions import (
     InvalidInput,
@@ -26,6 +27,7 @@ from mklref.exceptions import (
     UnsafeFile,
 )
 from mklref.kernels import check_psd, matching, parse
+from mklref.kernels.transforms import Normalizer
 from mklref.model_selection import evaluate
 
 
@@ -354,6 +356,9 @@ def test_sparse_samples_are_as_dense_ones(three_classes, options):
         clone(model).fit(csr_array(X.repeat(weight, 0)), y.repeat(weight)),
     )
     np.testing.assert_allclose(weighted.decision_function(X_new), copied.decision_function(X_new), atol=1e-9)
+    turned = vstack([csr_array(X[:18]), csr_array(X[18:, ::-1])[:, ::-1]])  # sums of products in another order
+    gram = raw_family("linear", turned, None, "memory", Normalizer())[0].matrix(0)
+    np.testing.assert_array_equal(gram, gram.T)
     with pytest.raises(InvalidType, match="Sparse data was passed"):
         MKLClassifier("rbf(1)").fit(csr_array(X), y)
     with pytest.raises(InvalidParameter, match=r"saved with joblib\.dump"):
