@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import tracemalloc
 from dataclasses import dataclass
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
 from certificate import arithmetic_parts as arithmetic, term_parts as terms
+from certificate.points import PRECISE, inside
 
 from mklref.certificate import (
     definite,
@@ -62,6 +64,18 @@ CHECKS = (
 def test_part(check):
     for seed in (0, 1):
         check(np.random.default_rng(seed))
+
+
+def test_remainders_enclose_series_of_few_terms(monkeypatch):
+    """Those of all terms are less than rounding."""
+    monkeypatch.setattr(exact, "_TERMS", 4)
+    monkeypatch.setattr(exact, "_ODD_TERMS", 2)
+    x = -np.linspace(0.0, 3.0, 200)
+    with localcontext(PRECISE):
+        powers = [Decimal(float(a)).exp() for a in x]
+        assert inside(exact.exp(x), [Fraction(e) for e in powers])
+        monkeypatch.setattr(exact, "_TERMS", 15)
+        assert inside(exact.softplus(Interval.point(x)), [Fraction((1 + e).ln()) for e in powers])
 
 
 @pytest.mark.parametrize("bound", [penalty, conjugate])
