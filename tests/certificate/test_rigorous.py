@@ -217,11 +217,7 @@ def test_a_loss_or_ball_of_ones_own_is_refused():
         ({"delta": [0.0, 1.0]}, InvalidParameter, r"delta has shape \(2,\); give one number, or one for each of 4"),
         ({"delta": math.nan}, InvalidParameter, "delta is nan"),
         ({"delta": [0.0, 0.0, math.nan, 0.0]}, InvalidParameter, r"delta\[2\] is nan"),
-        (
-            {"backend": "quick"},
-            InvalidParameter,
-            "backend = 'quick' is unknown; known names: fast, sliced, exact",
-        ),
+        ({"backend": "quick"}, InvalidParameter, "backend = 'quick' is unknown; known names: fast, sliced, exact"),
         ({"backend": ["fast"]}, InvalidParameter, r"backend = \['fast'\] is unknown"),
         # They were ignored: who asked for a delta was told bounds that hold for none.
         ({"rigorous": False, "backend": "exact"}, InvalidParameter, "goes with rigorous=True"),

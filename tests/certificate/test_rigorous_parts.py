@@ -20,16 +20,7 @@ import pytest
 from certificate import arithmetic_parts as arithmetic, term_parts as terms
 from certificate.points import PRECISE, inside
 
-from mklref.certificate import (
-    definite,
-    exact,
-    feasible,
-    loss_terms,
-    penalty_terms,
-    products,
-    rigorous,
-    rounding,
-)
+from mklref.certificate import definite, exact, feasible, loss_terms, penalty_terms, products, rigorous, rounding
 from mklref.certificate.definite import proven_by_residual, proven_semidefinite, proven_shifts, reduction
 from mklref.certificate.penalty_terms import conjugate, penalty
 from mklref.certificate.rounding import Interval

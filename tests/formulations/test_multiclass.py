@@ -232,8 +232,7 @@ def test_classes_that_an_array_would_merge_or_that_are_none_are_refused(y, error
 
 
 @pytest.mark.parametrize(
-    "y",
-    [[3, 1, 3, 2], [2.5, 1, 2.5, 1], ["b", "a", "b", "c"], [True, False, True, False], ("b", "a", "a", "b")],
+    "y", [[3, 1, 3, 2], [2.5, 1, 2.5, 1], ["b", "a", "b", "c"], [True, False, True, False], ("b", "a", "a", "b")]
 )
 def test_classes_of_one_kind_are_kept(y):
     problem = MulticlassProblem(np.eye(4)[None], y)

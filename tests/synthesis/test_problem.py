@@ -208,10 +208,7 @@ MARGINS = {"margins": (np.ones(3), {"-1", "0", "[]", "[[]]", "matrix", "scalar a
 
 
 @cases(
-    (
-        SynthesisProblem,
-        {**DATA, **NORM, **SIZE, "constant": FLAG},
-    ),
+    (SynthesisProblem, {**DATA, **NORM, **SIZE, "constant": FLAG}),
     (PROBLEM.replace, SIZE),
     (MixedNorm, NORM),
     (solve, {**GIVEN, **LIMITS, "start": (SOLUTION, OPTION)}),
@@ -270,11 +267,7 @@ def test_wrong_arguments(function, good, argument, fine):
             InvalidKernel,
             r"kernels have entries up to .*e-200, outside .*\(kernels/s, lam/s\^q\) is the same problem",
         ),
-        (
-            lambda: PROBLEM.replace(kernels=-1e90 * np.abs(PROBLEM.kernels)),
-            InvalidKernel,
-            r"have entries up to \d",
-        ),
+        (lambda: PROBLEM.replace(kernels=-1e90 * np.abs(PROBLEM.kernels)), InvalidKernel, r"have entries up to \d"),
         (
             lambda: PROBLEM.replace(C=1e300),
             InvalidParameter,
