@@ -13,7 +13,7 @@ from mklref.certificate import allowance, numerical
 from mklref.certificate.allowance import growth
 from mklref.exceptions import InvalidKernel
 from mklref.kernels import ArrayStack
-from mklref.regularizers import Fixed, Tikhonov, WeightedL1
+from mklref.regularizers import BlockNorm, Fixed, Tikhonov, WeightedL1
 from validation.attack.certificates import attack, exact_primal, findings
 
 SEEDS = (0, 4, 6, 11)
@@ -64,6 +64,15 @@ def test_errors_of_all_machines_are_taken_off_the_lower_bound_or_added_to_the_up
     assert own.lower - wide.lower == pytest.approx(error * (name != "most_losses"), abs=1e-9)
     assert wide.upper - own.upper == pytest.approx(error * (name in ("squares_error", "most_losses")), abs=1e-9)
     assert wide.rounding - own.rounding == pytest.approx(own.lower - wide.lower + wide.upper - own.upper, abs=1e-9)
+
+
+def test_a_kernel_whose_square_may_be_rounding_gets_no_weight_by_the_closed_form(rng):
+    """At q > 2 it would be g^(-10/11), and the function another one."""
+    alone = make_problem(seed=3, n=24, M=1, regularizer=BlockNorm(12), intercept=False)
+    beta, u = 0.5 * alone.y, rng.normal(size=24)
+    u -= (u @ beta - 1e-7) / (beta @ beta) * beta
+    both = alone.replace(kernels=[alone.kernels.dense()[0], np.outer(u, u)])
+    assert certify(both, beta).upper == pytest.approx(certify(alone, beta).upper, rel=1e-6)
 
 
 def test_a_point_whose_rounding_exceeds_the_tolerance_is_not_optimal():
