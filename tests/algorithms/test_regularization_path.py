@@ -286,10 +286,7 @@ def test_an_interruption_in_the_callback_keeps_the_point_that_it_was_shown():
 @pytest.mark.parametrize(
     ("stopped", "words"),
     [
-        (
-            Interrupted(None, because="a worker is gone"),
-            "a worker is gone; no point yet; 2 points of the path are finished",
-        ),
+        (Interrupted(None, because="a worker is gone"), "a worker is gone; no point yet; 2 points of the path are"),
         (KernelsLost("K.npy has vanished."), "K.npy has vanished. 2 points of the path are finished."),
     ],
     ids=["cluster", "files"],

@@ -133,12 +133,7 @@ FAULTS = (
     Fault(products, "round_up", float, arithmetic.exact_products),
     Fault(products, "round_down", float, arithmetic.exact_products),
     Fault(definite, "reduction", lambda K, shift: len(K) * 2.0**-52 * np.trace(K), arithmetic.proofs_of_definiteness),
-    Fault(
-        definite,
-        "proven_by_residual",
-        lambda K, shift: definite.proven_semidefinite(K, shift),
-        arithmetic.proofs_of_definiteness,
-    ),
+    Fault(definite, "proven_by_residual", proven_semidefinite, arithmetic.proofs_of_definiteness),
     Fault(definite, "proven_by_residual", lambda K, shift: shift > 0.0, arithmetic.proofs_of_definiteness),
     Fault(definite, "_lowered", lambda K, shift, c: K.diagonal() + shift, arithmetic.proofs_of_definiteness),
     Fault(definite, "proven_semidefinite", lambda K, shift=0.0: shift > 0.0, arithmetic.proofs_of_definiteness),
@@ -152,9 +147,7 @@ FAULTS = (
     ),
     Fault(loss_terms, "_excess", lambda loss, t, y: np.maximum(0.0, 1.0 - y * t.upper), terms.losses_from_above),
     Fault(loss_terms, "_residual", lambda t, y: np.abs(y - t.lower), terms.slopes_from_above),
-    Fault(
-        loss_terms, "_half_squares", lambda b, c: Fraction(float(np.sum(b * b / c) / 2)), terms.dual_terms_from_below
-    ),
+    Fault(loss_terms, "_half_squares", lambda b, c: Fraction(float(np.sum(b**2 / c) / 2)), terms.dual_terms_from_below),
     Fault(loss_terms, "_half_squares", lambda b, c: Fraction(float(np.sum(b * b / c))), terms.dual_terms_from_below),
     Fault(penalty_terms, "_reciprocal", lambda p: Fraction(1.0 / p), terms.penalties_from_above),
     Fault(penalty_terms, "_inverse", lambda x: Fraction(float(1 / x)) if x else None, terms.penalties_from_above),

@@ -158,10 +158,7 @@ def test_generators_are_seeded_and_pass_for_data_sets(make):
         (lambda rng: datasets.two_norm(rng, 9).subset(-1, 0), "samples = -1 must be an integer of at least 1"),
         (lambda rng: datasets.noisy_signal(rng, "Bumps"), "'Bumps' is no signal; known are LinChirp, Wave"),
         (lambda rng: datasets.single_cells(rng, 9, noise=1e308), r"noise = 1e\+308 must lie in \[-1e100, 1e100\]"),
-        (
-            lambda rng: datasets.noisy_signal(rng, "Wave", snr=1e-320),
-            r"snr = 1e-320 must lie in \[1e-100, inf\]: inf means no noise",
-        ),
+        (lambda rng: datasets.noisy_signal(rng, "Wave", snr=1e-320), r"snr = 1e-320 .* \[1e-100, inf\]: inf means no"),
         (lambda rng: datasets.signal("Wave", [0.5, 1.5]), r"outside of \[0, 1\]"),
         (lambda rng: datasets.single_cells(rng, 9, sizes=(4, 121)), r"sizes\[1\] = 121 .* \[4, 120\]"),
         (lambda rng: datasets.single_cells(rng, 9, relevant=(0, 81, 0)), r"relevant sets of peaks = 81 .* \[0, 80\]"),
@@ -180,14 +177,8 @@ def test_numbers_out_of_range(rng, call, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda rng: datasets.kloft_toy(rng, 50, relevant=1, separation="far"),
-            r"separation is 'far' \(str\); give a num",
-        ),
-        (
-            lambda rng: datasets.noisy_signal(rng, "Wave", snr=None),
-            r"snr is None \(NoneType\); give a number in \[1e-100, inf",
-        ),
+        (lambda rng: datasets.kloft_toy(rng, 50, relevant=1, separation="far"), r"separation is 'far' \(str\); give a"),
+        (lambda rng: datasets.noisy_signal(rng, "Wave", snr=None), r"snr is None .* give a number in \[1e-100, inf"),
         (lambda rng: datasets.single_cells(rng, 9, noise=1j), r"noise is 1j \(complex\)"),
         (lambda rng: datasets.waveform(0, 9), "rng is 0; give a numpy Generator"),
         (lambda rng: datasets.signal("Wave", "here"), "x is 'here'; give"),

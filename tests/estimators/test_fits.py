@@ -189,9 +189,7 @@ def test_class_weights_are_those_of_the_classes_that_they_name(three_classes):
 def test_no_kernel_is_worth_its_weight(three_classes):
     """With all weights 0 the score is the intercept, for any number of new samples."""
     X, _, X_new = three_classes
-    with pytest.warns(
-        UselessModelWarning, match=r"predicts \S+ for every sample, because all targets .* a narrower tube"
-    ):
+    with pytest.warns(UselessModelWarning, match=r"predicts \S+ for every sample, because all targets .* a narrow"):
         model = MKLRegressor("linear", norm=BlockNorm(1.0), C=1.0).fit(X, np.zeros(36))
     np.testing.assert_allclose(model.predict(X_new), np.zeros(9), atol=0.1 + 1e-9)
     assert model.predict(X_new).shape == (9,)
@@ -256,11 +254,7 @@ def test_iteration_limit_is_said():
         ({"kernels": lambda A, B: 1.0 - np.square(A[:, None] - B).sum(-1)}, InvalidKernel, "a negative 2x2 minor"),
         ({"kernels": lambda A, B: A @ np.roll(B, 1, axis=1).T}, InvalidKernel, "symmetric"),
         ({"norm": 0.5}, InvalidParameter, r"p = 0.5 must lie in \[1, inf\]: 1 is sparse"),
-        (
-            {"norm": "2"},
-            InvalidParameter,
-            r"norm = '2' is unknown; give p as a number in \[1, inf\], one of the names l1",
-        ),
+        ({"norm": "2"}, InvalidParameter, r"norm = '2' is unknown; give p as a number in \[1, inf\], one of the names"),
         ({"kernels": RBF}, InvalidType, r"kernels is the class RBF; give an object of it, RBF\(\.\.\.\)"),
         (
             {"class_weight": {"low": 1.0, "mid": 0.0, "top": 1.0}},
@@ -298,9 +292,7 @@ def test_bad_data(three_classes):
         precomputed.fit(K, y[:9])
     with pytest.raises(InvalidParameter, match=r"'spherical' needs k\(x, x\) of new samples"):
         MKLClassifier("precomputed", normalize="spherical").fit(K, y)
-    with pytest.raises(
-        InvalidInput, match=r"X has shape \(9, 35, 3\); .* 36 training samples, \(k, 36, 3\) or \(3, k, 36\)"
-    ):
+    with pytest.raises(InvalidInput, match=r"X has shape \(9, 35, 3\); .* 36 training samples, \(k, 36, 3\) or"):
         precomputed.fit(K, y).predict(K_new[:, 1:])
     with pytest.raises(InvalidTarget, match=r"int, str, which an array of .* does not keep apart"):
         MKLClassifier(SPECIFICATION).fit(X, [1, "1", *[2] * (len(X) - 2)])

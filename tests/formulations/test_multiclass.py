@@ -200,11 +200,7 @@ def test_the_problem_is_frozen_and_its_arrays_are_its_own(data):
 
 NAN, NAT = float("nan"), np.datetime64("NaT", "s")
 MERGED = {
-    "numbers beside their digits": (
-        [1, "1", 2, 2],
-        InvalidTarget,
-        "int, str, which an array of .* does not keep apart",
-    ),
+    "numbers beside their digits": ([1, "1", 2, 2], InvalidTarget, "int, str, which an array .* does not keep apart"),
     "numbers beside other texts": ([1, "a", 1, "a"], InvalidTarget, "int, str"),
     "objects of two kinds": (np.array([1, "1", 2, 2], dtype=object), InvalidTarget, "int, str"),
     "texts with a last zero": (["a", "a\0", "b", "b"], InvalidTarget, "does not keep apart"),

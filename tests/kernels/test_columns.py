@@ -98,9 +98,7 @@ def test_what_is_refused(frame, family, message):
 def test_new_samples_with_other_columns_are_refused(frame):
     stack = per_variable(linear()).fit(frame)
     np.testing.assert_array_equal(stack.new(frame), stack.new(frame.to_numpy()))
-    with pytest.raises(
-        InvalidInput, match=r"X_new has the columns eye_right_far, .*age, .* the same ones in the same order"
-    ):
+    with pytest.raises(InvalidInput, match=r"X_new has the columns eye_right_far, .*age, .* the same ones in the same"):
         stack.new(frame[NAMES[::-1]])
     unnamed = linear().fit(frame.to_numpy())
     np.testing.assert_allclose(unnamed.new(frame), unnamed.dense())

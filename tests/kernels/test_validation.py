@@ -188,9 +188,7 @@ def test_check_psd_takes_one_symmetric_matrix(K):
 @pytest.mark.parametrize("scale", [1e-150, 1.0, 1e150])
 def test_require_psd_gives_the_smallest_eigenvalue_and_the_remedy(rng, scale):
     good, bad = spectrum(rng, np.arange(1.0, 9.0)), spectrum(rng, np.array([-0.02, 1.0, 1.1, 1.3, 1.4, 1.5, 1.7, 2]))
-    with pytest.raises(
-        InvalidKernel, match=r"kernels\[1\] is not positive semidefinite: smallest eigenvalue -.*mixed-norm synthesis"
-    ):
+    with pytest.raises(InvalidKernel, match=r"kernels\[1\] is not positive semidefinite: smallest eigenvalue -.*mixed"):
         stack([scale * good, scale * bad]).require_psd()
 
 

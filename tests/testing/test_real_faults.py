@@ -273,9 +273,7 @@ def test_a_violated_constraint_is_named_although_the_gap_is_small():
     beta, theta, b = point(problem)
     theta = theta.copy()
     theta[1] = 0.7
-    with pytest.raises(
-        AssertionError, match=r"^not optimal: infeasible: weights lie outside the domain of Lp\(1\): only 0\.58"
-    ):
+    with pytest.raises(AssertionError, match=r"^not optimal: infeasible: weights .* domain of Lp\(1\): only 0\.58"):
         assert_optimal(problem, beta, weights=theta, intercept=b)
 
 
