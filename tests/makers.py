@@ -239,7 +239,7 @@ def array_bytes(array) -> bytes:
 
 
 def agree(one, other):
-    """The certified intervals of two solutions meet."""
-    a, b = one.certificate, other.certificate
+    """The certified intervals of two solutions, or two intervals, meet."""
+    a, b = (getattr(given, "certificate", given) for given in (one, other))
     assert a.lower <= b.upper
     assert b.lower <= a.upper
