@@ -41,10 +41,7 @@ def test_costs_that_leave_double_precision_are_refused(K, C, weight):
 
 
 def test_a_stack_that_nobody_checked_is_checked(K):
-    for index, value, says in (
-        ((1, 2), np.nan, r"kernels\[1\]\[1, 2\] is nan"),
-        ((1, 2), 0.5, "not exactly symmetric"),
-    ):
+    for index, value, says in (((1, 2), np.nan, r"kernels\[1\]\[1, 2\] is nan"), ((1, 2), 0.5, "exactly symmetric")):
         matrices = [np.array(matrix, dtype=float) for matrix in K]
         matrices[1][index] = value
         with pytest.raises(InvalidKernel, match=says):

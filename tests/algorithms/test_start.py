@@ -284,9 +284,7 @@ def test_several_classes_are_refused(name, options, remedy):
         EVERY[name](several_classes(name), **options)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in EVERY if name not in ("lp_interleaved", "kernel_alignment", "easymkl")]
-)
+@pytest.mark.parametrize("name", [own for own in EVERY if own not in ("lp_interleaved", "kernel_alignment", "easymkl")])
 def test_or_solved(name):
     problem = several_classes(name)
     solution = EVERY[name](problem, tol=1e-2)

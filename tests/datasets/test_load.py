@@ -301,11 +301,8 @@ def test_realisations_come_with_their_set_which_is_found_without_its_folder(dire
 @pytest.mark.parametrize(
     ("says", "bad"),
     [
-        *(
-            ("are no matrices of row numbers", bad)
-            for bad in (([0], [1]), ([[0.5]], [[1.5]]), ([[0], [1]], [[2]]), (0, 1))
-        ),
-        ("are no matrices of row numbers", (np.zeros((1, 0)), np.zeros((1, 0)))),
+        *(("no matrices of row numbers", bad) for bad in (([0], [1]), ([[0.5]], [[1.5]]), ([[0], [1]], [[2]]), (0, 1))),
+        ("no matrices of row numbers", (np.zeros((1, 0)), np.zeros((1, 0)))),
         *(("does not split 3 rows", bad) for bad in (([[0]], [[3]]), ([[-1]], [[1]]), ([[0]], [[0]]))),
     ],
 )

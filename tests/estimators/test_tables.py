@@ -100,9 +100,7 @@ def frame():
         "unit": "kg",
     })  # fmt: skip
     made["twice"] = made["age"]
-    return made, np.where(
-        made["age"].fillna(50.0) / 50.0 + made["smokes"] + 0.3 * rng.normal(size=n) > 1.4, "ill", "well"
-    )
+    return made, np.where(made["age"].fillna(50) / 50 + made["smokes"] + 0.3 * rng.normal(size=n) > 1.4, "ill", "well")
 
 
 def test_a_data_frame_becomes_numbers_as_reported(frame):

@@ -212,9 +212,7 @@ def processes():
 
 def test_what_is_started_here_listens_on_loopback_alone(processes):
     family = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    listening = [
-        one.laddr.ip for process in family for one in process.net_connections("inet") if one.status == "LISTEN"
-    ]
+    listening = [one.laddr.ip for own in family for one in own.net_connections("inet") if one.status == "LISTEN"]
     assert len(listening) >= 3
     assert set(listening) <= {"127.0.0.1", "::1"}
 

@@ -184,9 +184,7 @@ def test_the_problem_is_frozen_and_its_arrays_are_its_own(data):
     np.testing.assert_array_equal(problem.y, y)
     np.testing.assert_array_equal(problem.machines[0].problem.costs, np.ones(27))
     for name in ("C", "y", "machines", "kernels", "classes", "something"):
-        with pytest.raises(
-            AttributeError, match=rf"a MulticlassProblem is frozen; use problem\.replace\({name}=\.\.\.\)"
-        ):
+        with pytest.raises(AttributeError, match=rf"MulticlassProblem is frozen; use problem\.replace\({name}="):
             setattr(problem, name, 1)
     with pytest.raises(AttributeError, match="frozen"):
         del problem.C

@@ -159,9 +159,7 @@ def test_what_matlab_saves_is_read(tmp_path, compressed):
     assert np.array_equal(problem.y, y[0])
 
 
-@pytest.mark.parametrize(
-    "regularizer", [Lp(1), Mahalanobis([[2.0, 0.5, 0.0], [0.5, 1.0, 0.1], [0.0, 0.1, 3.0]])], ids=str
-)
+@pytest.mark.parametrize("regularizer", [Lp(1), Mahalanobis([[2, 0.5, 0], [0.5, 1, 0.1], [0, 0.1, 3]])], ids=str)
 def test_matlab_7_3_is_hdf5_with_reversed_axes(regularizer, tmp_path):
     problem = make_problem(n=5, M=3, regularizer=regularizer)
     path = tmp_path / "p.mat"
