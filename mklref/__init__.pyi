@@ -18,20 +18,10 @@ from . import (
     synthesis as synthesis,
     testing as testing,
 )
-from ._crosscheck import (
-    CrossCheck as CrossCheck,
-    crosscheck as crosscheck,
-)
-from ._path import (
-    solve_path as solve_path,
-)
-from ._ranges import (
-    weight_ranges as weight_ranges,
-)
-from .certificate import (
-    Certificate as Certificate,
-    certify as certify,
-)
+from ._crosscheck import CrossCheck as CrossCheck, crosscheck as crosscheck
+from ._path import solve_path as solve_path
+from ._ranges import weight_ranges as weight_ranges
+from .certificate import Certificate as Certificate, certify as certify
 from .estimators import (
     MKLClassifier as MKLClassifier,
     MKLClassifierCV as MKLClassifierCV,
@@ -39,19 +29,14 @@ from .estimators import (
     MKLRegressor as MKLRegressor,
     MKLRegressorCV as MKLRegressorCV,
 )
-from .exceptions import (
-    Interrupted as Interrupted,
-    MKLError as MKLError,
-)
+from .exceptions import Interrupted as Interrupted, MKLError as MKLError
 from .factored import (
     DistributedLazyStack as DistributedLazyStack,
     DistributedStack as DistributedStack,
     exact_interval as exact_interval,
     local_client as local_client,
 )
-from .kernels import (
-    KernelStack as KernelStack,
-)
+from .kernels import KernelStack as KernelStack
 from .losses import (
     DensityLevelSet as DensityLevelSet,
     EpsilonInsensitive as EpsilonInsensitive,
@@ -64,15 +49,9 @@ from .losses import (
     SquaredEpsilonInsensitive as SquaredEpsilonInsensitive,
     SquaredHinge as SquaredHinge,
 )
-from .multiclass import (
-    MulticlassProblem as MulticlassProblem,
-)
-from .native import (
-    solve as solve,
-)
-from .problem import (
-    Problem as Problem,
-)
+from .multiclass import MulticlassProblem as MulticlassProblem
+from .native import solve as solve
+from .problem import Problem as Problem
 from .regularizers import (
     BlockNorm as BlockNorm,
     ConcaveBlock as ConcaveBlock,
@@ -86,9 +65,6 @@ from .regularizers import (
     WeightedL1 as WeightedL1,
     WeightedLp as WeightedLp,
 )
-from .solution import (
-    Solution as Solution,
-    Status as Status,
-)
+from .solution import Solution as Solution, Status as Status
 
 __version__: str

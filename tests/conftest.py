@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from makers import make_kernels, make_samples
 
 import mklref
 from mklref.estimators.workers import poll
@@ -72,6 +73,14 @@ def pytest_collection_finish():
 def rng() -> np.random.Generator:
     """A generator with a fixed seed, fresh for each test."""
     return np.random.default_rng(20080417)
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Three kernels of 27 samples and their three classes, where a file has no data of its own."""
+    rng = np.random.default_rng(3)
+    X = make_samples(rng, 27)
+    return make_kernels(rng, X, M=3), np.digitize(X[:, 0] + 0.4 * rng.normal(size=27), [-0.5, 0.5])
 
 
 @pytest.fixture

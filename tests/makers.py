@@ -6,6 +6,7 @@ problem = make_problem(loss="squared", degenerate="low_rank", seed=3, C=10.0, re
 
 from __future__ import annotations
 
+import io
 import os
 
 import numpy as np
@@ -230,8 +231,15 @@ def rewrite(path, arrays=None, facts=None, to=None):
     write_arrays(to or path, *({name: value for name, value in part.items() if value is not None} for part in changed))
 
 
+def array_bytes(array) -> bytes:
+    """An array as a file .npy."""
+    file = io.BytesIO()
+    np.lib.format.write_array(file, np.asarray(array))
+    return file.getvalue()
+
+
 def agree(one, other):
-    """The certified intervals of two solutions meet."""
-    a, b = one.certificate, other.certificate
+    """The certified intervals of two solutions, or two intervals, meet."""
+    a, b = (getattr(given, "certificate", given) for given in (one, other))
     assert a.lower <= b.upper
     assert b.lower <= a.upper

@@ -195,9 +195,7 @@ def test_a_wrong_recovery_is_noted_although_polishing_mends_it(problem, check, m
     assert "dual/CLARABEL: before polishing its point certifies a relative gap of" in wrong.table
 
 
-@pytest.mark.parametrize(
-    ("rounding", "reason"), [(1.0, "nothing was checked"), (np.inf, "nothing"), (np.nan, "number")]
-)
+@pytest.mark.parametrize(("rounding", "reason"), [(1.0, "nothing was"), (np.inf, "nothing"), (np.nan, "number")])
 def test_an_allowance_for_rounded_kernels_checks_nothing_where_it_is_large(problem, solution, rounding, reason):
     rows = [replace(made_up(solution, at, at, formulation=str(at)), rounding=rounding) for at in (1.0, 1.1)]
     check = check_of(problem, *rows)

@@ -277,7 +277,5 @@ def test_errata_are_marked_where_a_reader_meets_the_formula():
     """The docstrings of the package name every erratum of what they state."""
     text = " ".join(path.read_text(encoding="utf-8") for path in (ROOT / "mklref").rglob("*.py"))
     spans = re.findall(r"\b([KSTLR])(\d+)(?:(?:-| to )\1(\d+))?\b", text)
-    stated = {
-        f"{letter}{number}" for letter, first, last in spans for number in range(int(first), int(last or first) + 1)
-    }
+    stated = {f"{letter}{k}" for letter, first, last in spans for k in range(int(first), int(last or first) + 1)}
     assert set(errata()) - NOT_STATED <= stated

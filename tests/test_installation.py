@@ -91,9 +91,7 @@ def test_the_lowest_versions_that_are_tested_are_those_of_the_project():
         *(extras[k] for k in extras.keys() - {"docs", "explore", "browser", "annotated"}),
     ]
     required = [entry for entries in listed for entry in entries if not entry.startswith("mklref[")]
-    pinned = dict(
-        line.split("==") for line in PINS.read_text(encoding="utf-8").splitlines() if not line.startswith("#")
-    )
+    pinned = dict(row.split("==") for row in PINS.read_text(encoding="utf-8").splitlines() if not row.startswith("#"))
     assert {name: _parts(number) for name, number in pinned.items()} == {
         name: _parts(number) for name, number in (entry.split(">=") for entry in required)
     }

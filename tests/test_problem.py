@@ -41,10 +41,7 @@ def test_costs_that_leave_double_precision_are_refused(K, C, weight):
 
 
 def test_a_stack_that_nobody_checked_is_checked(K):
-    for index, value, says in (
-        ((1, 2), np.nan, r"kernels\[1\]\[1, 2\] is nan"),
-        ((1, 2), 0.5, "not exactly symmetric"),
-    ):
+    for index, value, says in (((1, 2), np.nan, r"kernels\[1\]\[1, 2\] is nan"), ((1, 2), 0.5, "exactly symmetric")):
         matrices = [np.array(matrix, dtype=float) for matrix in K]
         matrices[1][index] = value
         with pytest.raises(InvalidKernel, match=says):
@@ -190,20 +187,12 @@ ONE_CLASS = {"y": np.ones(N), "loss": "one_class"}
         ({"y": []}, InvalidTarget, r"y has shape \(0,\), kernels are of order 8"),
         ({"y": but(5, np.nan)}, InvalidTarget, r"y\[5\] is nan; every entry must be finite"),
         ({"y": but(5, np.inf)}, InvalidTarget, r"y\[5\] is inf; every entry must be finite"),
-        (
-            {"y": np.arange(N) % 2},
-            InvalidTarget,
-            r"y holds the values 0, 1; loss hinge .* -1 and \+1\. Encode",
-        ),
+        ({"y": np.arange(N) % 2}, InvalidTarget, r"y holds the values 0, 1; loss hinge .* -1 and \+1\. Encode"),
         ({"y": np.arange(N)}, InvalidTarget, r"y holds the values 0, 1, 2, 3, 4, 5, \.\.\.; loss hinge takes"),
         ({"y": np.ones(N)}, InvalidTarget, r"y holds only the class 1; loss hinge needs samples of both"),
         ({"y": -np.ones(N)}, InvalidTarget, r"y holds only the class -1; loss hinge needs samples of both"),
         ({"y": [[1, -1], [1]]}, InvalidTarget, r"y is ragged"),
-        (
-            {"loss": "one_class"},
-            InvalidTarget,
-            r"y holds the values -1, 1; loss one_class .*np\.ones\(n\)",
-        ),
+        ({"loss": "one_class"}, InvalidTarget, r"y holds the values -1, 1; loss one_class .*np\.ones\(n\)"),
         ({"y": ["a", "b"] * 4}, InvalidType, r"y is <U1 data; give real numbers"),
         ({"y": LABELS > 0}, InvalidType, r"y is boolean data; give real numbers"),
         ({"y": LABELS.astype(object)}, InvalidType, r"y is object data"),
@@ -211,29 +200,13 @@ ONE_CLASS = {"y": np.ones(N), "loss": "one_class"}
         ({"y": np.ma.masked_less(LABELS, 0)}, InvalidType, r"y is a masked array; its mask would be lost"),
         ({"sample_weight": np.ones(N - 1)}, InvalidParameter, r"sample_weight has shape \(7,\), y has shape \(8,\)"),
         ({"sample_weight": np.arange(N)}, InvalidParameter, r"sample_weight\[0\] = 0 must be positive; drop a sample"),
-        (
-            {"sample_weight": np.where(np.arange(N) == 2, -2.5, 1.0)},
-            InvalidParameter,
-            r"sample_weight\[2\] = -2\.5 must be positive",
-        ),
+        ({"sample_weight": np.where(np.arange(N) == 2, -2.5, 1.0)}, InvalidParameter, r"\[2\] = -2\.5 .* positive"),
         ({"sample_weight": but(2, np.nan)}, InvalidParameter, r"sample_weight\[2\] is nan"),
         ({"sample_weight": ["a"] * N}, InvalidType, r"sample_weight is <U1 data"),
-        (
-            {**ONE_CLASS, "intercept": False},
-            InvalidParameter,
-            r"needs an intercept .*intercept=True, or .*density_level_set",
-        ),
-        (
-            {**ONE_CLASS, "loss": "density_level_set"},
-            InvalidParameter,
-            r"goes without an intercept .*intercept=False",
-        ),
+        ({**ONE_CLASS, "intercept": False}, InvalidParameter, r"needs an .*intercept=True, or .*density_level_set"),
+        ({**ONE_CLASS, "loss": "density_level_set"}, InvalidParameter, r"goes without an intercept .*intercept=False"),
         ({**ONE_CLASS, "regularizer": Power(1)}, InvalidParameter, r"Power\(1\) are both homogeneous of degree 1"),
-        (
-            {"regularizer": Fixed([1.0, 2.0])},
-            InvalidParameter,
-            r"Fixed\(2\) has 2 weights for 3 kernels; give one",
-        ),
+        ({"regularizer": Fixed([1.0, 2.0])}, InvalidParameter, r"Fixed\(2\) has 2 weights for 3 kernels; give one"),
         ({"regularizer": "l3"}, InvalidParameter, r"regularizer = 'l3' is unknown; known names: l1,"),
         ({"regularizer": 1.5}, InvalidType, r"regularizer is float; give a name or an instance such as Lp\(4/3\)"),
     ],

@@ -7,7 +7,6 @@ import dataclasses
 import numpy as np
 import pytest
 from certificate.points import changed
-from makers import make_kernels, make_samples
 
 import mklref
 from mklref import verify
@@ -19,13 +18,6 @@ from mklref.signed import SignedProblem, SignedSolution
 from mklref.solution import Solution
 from mklref.synthesis import SynthesisProblem
 from mklref.testing import assert_optimal
-
-
-@pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(3)
-    X = make_samples(rng, 27)
-    return make_kernels(rng, X, M=3), np.digitize(X[:, 0] + 0.4 * rng.normal(size=27), [-0.5, 0.5])
 
 
 @pytest.fixture(scope="module", params=STRATEGIES)

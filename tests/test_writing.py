@@ -242,14 +242,7 @@ def test_nothing_in_the_package_or_its_validation_writes_past_the_one_helper():
 
 @pytest.mark.parametrize(
     "line",
-    [
-        "Path(p).write_text(t)",
-        "open(p, 'w')",
-        "p.open(mode='ab')",
-        "np.savez(p, x=1)",
-        "f.savefig(p)",
-        "h.File(p, 'w')",
-    ],
+    ["Path(p).write_text(t)", "open(p, 'w')", "p.open(mode='ab')", "np.savez(p, x)", "f.savefig(p)", "h.File(p, 'w')"],
 )
 def test_a_writer_that_goes_past_it_is_found(line):
     assert writes_directly(ast.parse(line)) == [1]

@@ -16,10 +16,7 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-FLAGS = {
-    "address": "-fsanitize=address,undefined -fno-sanitize-recover=all",
-    "thread": "-fsanitize=thread",
-}
+FLAGS = {"address": "-fsanitize=address,undefined -fno-sanitize-recover=all", "thread": "-fsanitize=thread"}
 RUNTIME = {"address": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}
 OPTIONS = {
     # Python never frees what it interned, which is no leak of the loops.

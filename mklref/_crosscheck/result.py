@@ -13,18 +13,7 @@ from mklref._display import outwards
 from mklref.certificate.allowance import weights_error
 from mklref.problem import Problem
 
-COLUMNS = (
-    "formulation",
-    "solver",
-    "value",
-    "off by",
-    "raw lower",
-    "raw upper",
-    "lower",
-    "upper",
-    "seconds",
-    "status",
-)
+COLUMNS = ("formulation", "solver", "value", "off by", "raw lower", "raw upper", "lower", "upper", "seconds", "status")
 NUMERIC = range(2, 9)
 """Columns that are aligned to the right."""
 

@@ -21,10 +21,7 @@ from mklref.solution import Status
 
 
 @algorithm(
-    on_the_simplex,
-    "weights on the simplex, Lp(1)",
-    remedy="For Lp(p) with p > 1: lp_wrapper or sip.",
-    max_iter=5000,
+    on_the_simplex, "weights on the simplex, Lp(1)", remedy="For Lp(p) with p > 1: lp_wrapper or sip.", max_iter=5000
 )
 def gradient_descent(run: Run, *, stop: str = "gap") -> Iterator[Point]:
     """l1-MKL by reduced gradient steps, each with a gradient of its own.

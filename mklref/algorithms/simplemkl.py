@@ -24,10 +24,7 @@ _SHORTEST = 1e-12
 
 
 @algorithm(
-    on_the_simplex,
-    "weights on the simplex, Lp(1)",
-    remedy="For Lp(p) with p > 1: lp_wrapper or sip.",
-    max_iter=2000,
+    on_the_simplex, "weights on the simplex, Lp(1)", remedy="For Lp(p) with p > 1: lp_wrapper or sip.", max_iter=2000
 )
 def simplemkl(run: Run, *, stop: str = "gap") -> Iterator[Point]:
     """l1-MKL by descent on J(d), the optimal value of the kernel machine with the kernel sum_m d_m K_m.

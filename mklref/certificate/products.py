@@ -90,8 +90,7 @@ def sliced(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:
     With K = sum_j K_j + E and v = sum_k v_k + e, scaled to entries of at most 1, K v differs from the sum of all
     K_j v_k by at most max|E| |v|_1 + 2 n max|e| in each entry.
     """
-    n = len(v)
-    bits = (53 - math.ceil(math.log2(n))) // 2
+    n, bits = len(v), _bits(len(v))
     unit_K, unit_v = _unit(matrix), _unit(v)
     w = np.ldexp(v, -unit_v)
     v_slices, v_rest = _slices(w, bits)
@@ -106,6 +105,11 @@ def sliced(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:
     image = Interval(below(np.ldexp(image.lower, unit_K + unit_v)), above(np.ldexp(image.upper, unit_K + unit_v)))
     low, high = np.where(v > 0.0, image.lower, image.upper), np.where(v > 0.0, image.upper, image.lower)
     return image, Interval(np.array(round_down(dot(v, low))), np.array(round_up(dot(v, high))))
+
+
+def _bits(n: int) -> int:
+    """The largest b with n 2^{2b} <= 2^53."""
+    return (53 - math.ceil(math.log2(n))) // 2
 
 
 def _unit(x: Array) -> int:

@@ -82,13 +82,7 @@ class Enclosure(NamedTuple):
 
 
 def certify_rigorously(
-    problem: Problem,
-    dual_coef: Any,
-    weights: Any,
-    intercept: Any,
-    backend: str | None,
-    delta: Any,
-    tol: float,
+    problem: Problem, dual_coef: Any, weights: Any, intercept: Any, backend: str | None, delta: Any, tol: float
 ) -> RigorousCertificate:
     """What `mklref.certify(..., rigorous=True)` does; parameters and errors are documented there."""
     loss_terms.require_supported(problem.loss)

@@ -72,13 +72,7 @@ def _add_crosscheck(commands: Any) -> None:
     )
     _add_problem(check, f"{SAMPLES} of a table, all of an NPZ file")
     add = check.add_argument
-    add(
-        "--p",
-        type=exponents,
-        default=[1.0, 4 / 3, 2.0],
-        metavar="P,...",
-        help="norms, such as 1,4/3,2,inf (1,4/3,2)",
-    )
+    add("--p", type=exponents, default=[1.0, 4 / 3, 2.0], metavar="P,...", help="norms, such as 1,4/3,2,inf (1,4/3,2)")
     add("--C", type=several(number), default=[100.0], metavar="C,...", help="weights of the summed loss (100)")
     add("--formulations", type=several(str), metavar="NAME,...", help=f"or all ({','.join(FORMULATIONS)})")
     add("--solvers", type=several(str), metavar="NAME,...", help=f"of CLARABEL, ECOS, SCS ({','.join(SOLVERS)})")

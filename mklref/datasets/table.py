@@ -28,11 +28,7 @@ _DECIMAL_COMMA = re.compile(r"[+-]?\d*,\d+")
 
 
 def read_csv(
-    path: str | os.PathLike[str],
-    target: str | None = None,
-    *,
-    ignore: Collection[str] = (),
-    missing: bool = False,
+    path: str | os.PathLike[str], target: str | None = None, *, ignore: Collection[str] = (), missing: bool = False
 ) -> Dataset:
     """Read a table of numbers with a header row; separated by commas, semicolons or tabs, plain or gzipped.
 

@@ -12,12 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import TransformerTags
-from sklearn.utils.validation import (
-    _check_feature_names,
-    _check_sample_weight,
-    check_consistent_length,
-    column_or_1d,
-)
+from sklearn.utils.validation import _check_feature_names, _check_sample_weight, check_consistent_length, column_or_1d
 
 from mklref._typing import Array
 from mklref._validate import checked_choice, checked_number, checked_verbosity, require_one_order, require_unmasked

@@ -123,11 +123,7 @@ def checked_approximation(approximation: Any) -> None:
 
 
 def approximated(
-    kernels: Sequence[Kernel],
-    names: Sequence[str],
-    X: Array,
-    approximation: Any,
-    how: Normalizer,
+    kernels: Sequence[Kernel], names: Sequence[str], X: Array, approximation: Any, how: Normalizer
 ) -> tuple[FactorStack, FactorFamily]:
     """The normalised features of training samples X (n, d), in memory, and those of new ones."""
     require_kernels(kernels, names, X)

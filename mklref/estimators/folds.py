@@ -306,11 +306,11 @@ def splits_of(cv: Any, y: Any, groups: Any, label: str, *, classifies: bool) -> 
 
 
 def memberships(splits: Sequence[tuple[Any, Any]], n: int) -> Any:
-    """For each sample a number that it shares with those that are in all folds on the same side, (n,)."""
-    sides = np.zeros((n, 2 * len(splits)), dtype=bool)
-    for f, (train, test) in enumerate(splits):
-        sides[train, 2 * f] = sides[test, 2 * f + 1] = True
-    return np.unique(sides, axis=0, return_inverse=True)[1].ravel()
+    """For each sample a number that it shares with those that the same folds are trained on, (n,)."""
+    trained = np.zeros((n, len(splits)), dtype=bool)
+    for f, (train, _) in enumerate(splits):
+        trained[train, f] = True
+    return np.unique(trained, axis=0, return_inverse=True)[1].ravel()
 
 
 def folds_of(splits: Sequence[tuple[Any, Any]], kept: Kept, y: Any, weight: Array | None) -> list[Fold]:

@@ -21,14 +21,7 @@ import numpy as np
 from mklref._files import checked_path
 from mklref._typing import Array
 from mklref._untrusted import lines_of
-from mklref._validate import (
-    checked_choice,
-    checked_count,
-    checked_flag,
-    checked_members,
-    checked_number,
-    shown,
-)
+from mklref._validate import checked_choice, checked_count, checked_flag, checked_members, checked_number, shown
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, UnsafeFile
 from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.evaluation import Block, Samples

@@ -84,7 +84,6 @@ class CachedReader(Reader):
         sums = np.zeros((len(kernels), self.stack.shape[1]))
         with self.turn:
             for cache in self._caches.values():
-                cache.begin()
                 known = cache.known(index)
                 order = np.concatenate([np.flatnonzero(known), np.flatnonzero(~known)])
                 index, delta = index[order], delta[order]  # what is here is read before it could have to go
@@ -153,11 +152,7 @@ class CachedReader(Reader):
 
 
 class _Rows:
-    """Rows of n numbers for some of the samples, at most so many.
-
-    The one that was used longest ago goes first, but none that was used since `begin`: of a pass over more rows than
-    there is room for, a part is here in the next pass.
-    """
+    """Rows of n numbers for some of the samples, at most so many; the one that was used longest ago goes first."""
 
     def __init__(self, capacity: int, n: int, dtype: Any) -> None:
         self.capacity = capacity
@@ -165,12 +160,7 @@ class _Rows:
         self._place = np.full(n, -1)
         self._owner = np.full(capacity, -1)
         self._used = np.zeros(capacity, dtype=np.int64)
-        self._clock = self._begun = 1
-
-    def begin(self) -> None:
-        """What is used from now on stays until this is called again."""
-        self._clock += 1
-        self._begun = self._clock
+        self._clock = 0
 
     def known(self, index: Any) -> Any:
         """Which of the rows are here."""
@@ -178,13 +168,11 @@ class _Rows:
 
     def become(self, rows: FloatArray) -> None:
         """Take all rows, where there is room for them."""
-        self._data, self._place, self._owner = rows, np.arange(len(rows)), np.arange(len(rows))
-        self.capacity, self._used = len(rows), np.full(len(rows), self._clock)
+        self._data, self._place, self._used = rows, np.arange(len(rows)), np.zeros(len(rows), dtype=np.int64)
 
     def keep(self, index: Any, rows: FloatArray) -> None:
         """Take rows that are not here, or as many of them as there is room for."""
         places = np.argsort(self._used, kind="stable")[: len(index)]
-        places = places[self._used[places] < self._begun]
         count, owners = len(places), self._owner[places]
         self._place[owners[owners >= 0]] = -1
         self._owner[places], self._place[index[:count]] = index[:count], places
@@ -203,4 +191,5 @@ class _Rows:
         return out
 
     def _touch(self, places: Any) -> None:
+        self._clock += 1
         self._used[places] = self._clock

@@ -76,12 +76,7 @@ def from_specification(
     text: str, X: Any, X_new: Any, *, normalize: Normalization | None = None, center: bool = False
 ) -> tuple[FamilyStack, Array]: ...
 def from_specification(
-    text: str,
-    X: Any,
-    X_new: Any = None,
-    *,
-    normalize: Normalization | None = None,
-    center: bool = False,
+    text: str, X: Any, X_new: Any = None, *, normalize: Normalization | None = None, center: bool = False
 ) -> FamilyStack | tuple[FamilyStack, Array]:
     """Kernels of training samples, and of new samples, from a specification such as "linear, rbf(0.1..10, 8)".
 

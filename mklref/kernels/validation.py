@@ -63,10 +63,7 @@ def checked_gram(matrix: FloatArray, label: str) -> FloatArray:
                 f"{label} is not symmetric: |{label}[{i}, {j}] - {label}[{j}, {i}]| = {largest:.3g}, "
                 f"allowed {tolerance:.3g}. If the difference is noise, pass (K + K.T) / 2."
             )
-        warn(
-            f"{label} is symmetric only up to {largest:.3g} (at [{i}, {j}]); (K + K.T) / 2 is used.",
-            AsymmetryWarning,
-        )
+        warn(f"{label} is symmetric only up to {largest:.3g} (at [{i}, {j}]); (K + K.T) / 2 is used.", AsymmetryWarning)
         return np.ascontiguousarray(0.5 * matrix + 0.5 * matrix.T, dtype=matrix.dtype)
     if matrix.flags.c_contiguous:
         return matrix

@@ -20,11 +20,7 @@ from .kloft_section_4 import (
     kloft_31 as kloft_31,
     kloft_sip as kloft_sip,
 )
-from .others import (
-    kowalski_2 as kowalski_2,
-    kowalski_2_dual as kowalski_2_dual,
-    lanckriet_sdp as lanckriet_sdp,
-)
+from .others import kowalski_2 as kowalski_2, kowalski_2_dual as kowalski_2_dual, lanckriet_sdp as lanckriet_sdp
 from .simplemkl import (
     simplemkl_2 as simplemkl_2,
     simplemkl_3 as simplemkl_3,

@@ -63,11 +63,5 @@ def render(checks: Mapping[str, CrossCheck], facts: Mapping[str, str] | None = N
     failed = any(check.contradictions for check in checks.values())
     outcome = "Passed" if passed else "Failed" if failed else "Undecided"
     return str(
-        template.render(
-            sections=sections,
-            facts=facts or {},
-            outcome=outcome,
-            columns=COLUMNS,
-            numeric=list(NUMERIC),
-        )
+        template.render(sections=sections, facts=facts or {}, outcome=outcome, columns=COLUMNS, numeric=list(NUMERIC))
     )

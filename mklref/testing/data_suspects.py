@@ -18,14 +18,7 @@ from mklref.kernels.transforms import Normalizer
 from mklref.problem import Problem
 from mklref.regularizers import Fixed
 from mklref.testing.faults import Point, Reading, meant, restated, sensible, some
-from mklref.testing.implied import (
-    common,
-    fitted_factors,
-    implied_costs,
-    least_counts,
-    scores_of,
-    weights_of,
-)
+from mklref.testing.implied import common, fitted_factors, implied_costs, least_counts, scores_of, weights_of
 from mklref.testing.weight_suspects import free_samples, weights_of_the_machine
 
 NEARLY_NOTHING = 1e-9
@@ -41,10 +34,7 @@ NORMALIZATIONS: dict[str, tuple[str, Callable[[FloatArray], FloatArray]]] = {
     "unit trace": ("K / trace(K)", lambda K: Normalizer("trace").fit(K, "kernel").train(K)),
     "trace n": ("n K / trace(K)", lambda K: len(K) * Normalizer("trace").fit(K, "kernel").train(K)),
     "spherical": ("K_ij / sqrt(K_ii K_jj)", lambda K: Normalizer("spherical").fit(K, "kernel").train(K)),
-    "multiplicative": (
-        "K / (mean K_ii - mean K_ij)",
-        lambda K: Normalizer("multiplicative").fit(K, "kernel").train(K),
-    ),
+    "multiplicative": ("K / (mean K_ii - mean K_ij)", lambda K: Normalizer("multiplicative").fit(K, "kernel").train(K)),
     "unit Frobenius norm": ("K / ||K||_F", lambda K: K / (float(np.linalg.norm(K)) or 1.0)),
     "largest entry 1": ("K / max K_ij", lambda K: K / (float(np.abs(K).max()) or 1.0)),
 }

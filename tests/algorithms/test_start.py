@@ -154,12 +154,8 @@ def test_weights_whose_rounding_is_more_than_the_optimum_allows_are_left_again()
 
 @pytest.mark.parametrize("name", ["lp_wrapper", "iterated_reweighting", "group_wrapper"])
 def test_starts_beyond_double_precision_are_none_and_nothing_is_said_of_them(name):
-    regularizer = {
-        "lp_wrapper": Lp(2),
-        "iterated_reweighting": Power(1),
-        "group_wrapper": Groups([[0, 1, 2, 3]], 0.5, 0.5),
-    }
-    problem = make_problem(n=15, M=4, loss="squared_hinge", regularizer=regularizer[name])
+    own = {"lp_wrapper": Lp(2), "iterated_reweighting": Power(1), "group_wrapper": Groups([[0, 1, 2, 3]], 0.5, 0.5)}
+    problem = make_problem(n=15, M=4, loss="squared_hinge", regularizer=own[name])
     start = mklref.solve(problem)
     for weights, dual_coef in ((1e250, 1.0), (1.0, 1e160), (1e200, 1e200)):
         far = dataclasses.replace(start, weights=weights * start.weights, dual_coef=dual_coef * start.dual_coef)
@@ -288,9 +284,7 @@ def test_several_classes_are_refused(name, options, remedy):
         EVERY[name](several_classes(name), **options)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in EVERY if name not in ("lp_interleaved", "kernel_alignment", "easymkl")]
-)
+@pytest.mark.parametrize("name", [own for own in EVERY if own not in ("lp_interleaved", "kernel_alignment", "easymkl")])
 def test_or_solved(name):
     problem = several_classes(name)
     solution = EVERY[name](problem, tol=1e-2)

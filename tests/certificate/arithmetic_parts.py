@@ -180,8 +180,8 @@ def evaluated_products(rng):
 
 
 def slices_are_exact(rng):
-    for n in (2, 17, 500):
-        bits = (53 - int(np.ceil(np.log2(n)))) // 2
+    for n in (2, 9, 17, 40, 500):
+        bits = products._bits(n)
         x = rng.normal(size=n) * 10.0 ** rng.integers(-25, 1, size=n)
         exponent = products._unit(x)
         unit = np.ldexp(x, -exponent)
@@ -191,7 +191,7 @@ def slices_are_exact(rng):
             whole = np.ldexp(part, j * bits)
             assert np.array_equal(whole, np.rint(whole))
             assert np.abs(whole).max() <= 2.0**bits
-        assert n * 2 ** (2 * bits) <= 2**53
+        assert n * 4**bits <= 2**53 < n * 4 ** (bits + 1)
         gap = [abs(a - sum(fractions(b))) for a, b in zip(fractions(unit), np.stack(parts).T, strict=True)]
         assert max(gap) == Fraction(rest)
         assert np.array_equal(np.ldexp(unit, exponent), x)

@@ -77,9 +77,6 @@ def test_explain_names_a_better_intercept(solved):
     bad = certify(problem, beta, weights=theta, intercept=b + 1.5)
     assert f"The intercept {b + 1.5:.6g} is not the best: {bad.better_intercept:.6g} lowers the upper" in bad.explain()
     assert bad.better_intercept == pytest.approx(b, abs=1e-3)
-    far = certify(problem, 0.5 * beta, weights=theta)
-    near = certify(problem, 0.5 * beta, weights=theta, intercept=far.better_intercept + 1e-6)
-    assert "is not the best" not in near.explain()  # another million of such steps is missing
     assert "Most of the gap" not in bad.explain()  # nothing is wrong with weights and samples
 
 

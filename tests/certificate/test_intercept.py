@@ -260,15 +260,7 @@ def jump(rng, zero):
     return lambda b: 1.0 if b >= zero else -1e-8
 
 
-MEAN = {
-    linear: 11,
-    sigmoid: 14,
-    exponential: 25,
-    piecewise_linear: 22,
-    root: 60,
-    jump: 190,
-    ninth_power: 230,
-}
+MEAN = {linear: 11, sigmoid: 14, exponential: 25, piecewise_linear: 22, root: 60, jump: 190, ninth_power: 230}
 """Evaluations on average, those at both ends included; bisection takes about 60, and a quarter of those here halve."""
 
 

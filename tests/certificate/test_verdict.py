@@ -78,8 +78,20 @@ def test_is_optimal():
             certificate().is_optimal(tol)
 
 
-def test_a_negative_gap_is_a_contradiction():
-    assert "The gap is negative, which is impossible" in certificate(lower=2.0).explain()
+@pytest.mark.parametrize(
+    ("sentence", "changes", "threshold"),
+    [
+        ("The gap is negative", lambda x: {"lower": 1.5 * (1.0 + x)}, 1e-9),
+        ("is not the best", lambda x: {"lower": 1.5, "better_upper": 1.5 * (1.0 - x)}, 1e-9),
+        ("is not the best", lambda x: {"better_upper": 1.5 - 0.5 * x}, 1e-3),
+        ("Most of the gap", lambda x: {"lower": 1.5 * (1.0 - x)}, 1e-6),
+        ("Most of the gap", lambda x: {"rounding": 0.5 - 1.5 * x}, 1e-6),
+        ("Rounding errors", lambda x: {"rounding": 1.5 * x}, 1e-6),
+    ],
+)
+def test_sentences_are_said_from_their_thresholds_on(sentence, changes, threshold):
+    assert sentence in certificate(**changes(1.1 * threshold)).explain()
+    assert sentence not in certificate(**changes(0.9 * threshold)).explain()
 
 
 def test_dictionary_round_trip():

@@ -158,10 +158,7 @@ def test_generators_are_seeded_and_pass_for_data_sets(make):
         (lambda rng: datasets.two_norm(rng, 9).subset(-1, 0), "samples = -1 must be an integer of at least 1"),
         (lambda rng: datasets.noisy_signal(rng, "Bumps"), "'Bumps' is no signal; known are LinChirp, Wave"),
         (lambda rng: datasets.single_cells(rng, 9, noise=1e308), r"noise = 1e\+308 must lie in \[-1e100, 1e100\]"),
-        (
-            lambda rng: datasets.noisy_signal(rng, "Wave", snr=1e-320),
-            r"snr = 1e-320 must lie in \[1e-100, inf\]: inf means no noise",
-        ),
+        (lambda rng: datasets.noisy_signal(rng, "Wave", snr=1e-320), r"snr = 1e-320 .* \[1e-100, inf\]: inf means no"),
         (lambda rng: datasets.signal("Wave", [0.5, 1.5]), r"outside of \[0, 1\]"),
         (lambda rng: datasets.single_cells(rng, 9, sizes=(4, 121)), r"sizes\[1\] = 121 .* \[4, 120\]"),
         (lambda rng: datasets.single_cells(rng, 9, relevant=(0, 81, 0)), r"relevant sets of peaks = 81 .* \[0, 80\]"),
@@ -180,14 +177,8 @@ def test_numbers_out_of_range(rng, call, message):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (
-            lambda rng: datasets.kloft_toy(rng, 50, relevant=1, separation="far"),
-            r"separation is 'far' \(str\); give a num",
-        ),
-        (
-            lambda rng: datasets.noisy_signal(rng, "Wave", snr=None),
-            r"snr is None \(NoneType\); give a number in \[1e-100, inf",
-        ),
+        (lambda rng: datasets.kloft_toy(rng, 50, relevant=1, separation="far"), r"separation is 'far' \(str\); give a"),
+        (lambda rng: datasets.noisy_signal(rng, "Wave", snr=None), r"snr is None .* give a number in \[1e-100, inf"),
         (lambda rng: datasets.single_cells(rng, 9, noise=1j), r"noise is 1j \(complex\)"),
         (lambda rng: datasets.waveform(0, 9), "rng is 0; give a numpy Generator"),
         (lambda rng: datasets.signal("Wave", "here"), "x is 'here'; give"),
@@ -259,19 +250,15 @@ def test_out_of_reach_says_what_to_do(entry, web):
         datasets.load("small")
 
 
-@pytest.mark.parametrize("change", [("1.5", "1.6"), ("id2,R", "id2,M"), ("id3,M,4,0\n", ""), ("?", "0")])
+SPOILT = [("1.5", "1.6"), ("id2,R", "id2,M"), ("id3,M,4,0\n", ""), ("?", "0")]
+
+
+@pytest.mark.parametrize("change", [*SPOILT, *((TABLE, page) for page in ("<html>", "", "1,2"))])
 def test_other_contents_are_refused(entry, web, change):
     entry(**TABLES)
     web["https://x.org/small.data"] = TABLE.replace(*change)
-    with pytest.raises(UnsafeFile, match=r"other contents than the small of the papers.*Remove it from"):
-        datasets.load("small")
-
-
-@pytest.mark.parametrize("page", ["<html>moved</html>", "", "1,2\n3,4\n5,6\n"])
-def test_a_page_that_is_no_table_is_refused(entry, web, page):
-    entry(**TABLES)
-    web["https://x.org/small.data"] = page
-    with pytest.raises(UnsafeFile, match="no table of 4 columns"):
+    said = r"other contents than the small of the papers.*Remove it from"
+    with pytest.raises(UnsafeFile, match=said if change[0] != TABLE else "no table of 4 columns"):
         datasets.load("small")
 
 

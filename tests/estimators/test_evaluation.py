@@ -191,13 +191,9 @@ def test_weights_of_another_number_of_samples_are_refused_also_where_it_is_that_
         (lambda params: evaluate(pipeline, X, y, params=params), "groups"),
         (lambda params: stability(pipeline, X, y, params=params), "sample_weight"),
     ):
-        with pytest.raises(
-            InvalidInput, match=rf"params\['{name}'\] has {n} entries for 36 samples; give one for each"
-        ):
+        with pytest.raises(InvalidInput, match=rf"params\['{name}'\] has {n} entries for 36 samples; give one for eac"):
             use({name: [1.0] * n})
-    with pytest.raises(
-        InvalidParameter, match="params names 'model__sample_weight', which fit of MKLClassifier does not"
-    ):
+    with pytest.raises(InvalidParameter, match="params names 'model__sample_weight', which fit of MKLClassifier does"):
         stability(pipeline, X, y, params={"model__sample_weight": np.ones(36)})
     with pytest.raises(InvalidType, match="model is Pipeline, which learns no kernel weights"):
         stability(Pipeline([]), X, y)

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from makers import stacked_kernels
+from makers import agree, stacked_kernels
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.model_selection import KFold, cross_val_score
@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 
 from mklref import (
     BlockNorm,
-    EpsilonInsensitive,
     Groups,
     Lp,
     MKLClassifier,
@@ -51,8 +50,7 @@ def test_joint_weights_are_those_of_the_reference(three_classes, strategy, norm)
     grams = parse(SPECIFICATION).fit(X, normalize="multiplicative")
     problem = MulticlassProblem(grams, y, C=2.0, regularizer=Lp(norm), strategy=strategy)
     conic = reference.solve(problem, "multiclass")
-    assert model.certificate_.lower <= conic.certificate.upper
-    assert conic.certificate.lower <= model.certificate_.upper
+    agree(model.certificate_, conic)
     np.testing.assert_allclose(model.weights_, conic.weights, atol=1e-3)
     scores = conic.decision_function(grams.new(X_new))
     np.testing.assert_array_equal(model.predict(X_new), problem.assign(scores))
@@ -142,15 +140,6 @@ def test_kernels_of_every_kind_are_normalised_with_the_training_statistics(three
     np.testing.assert_allclose(alone, model.decision_function(X_new), atol=1e-10)
 
 
-def test_every_loss_and_norm(three_classes):
-    X, y, _ = three_classes
-    for norm in ("uniform", np.inf, np.float64(2.0), BlockNorm(4.0)):
-        for loss in ("hinge", "logistic"):
-            assert MKLClassifier("linear,rbf:1", norm=norm, loss=loss).fit(X, y).score(X, y) > 0.6
-    for loss in ("squared", "huber", EpsilonInsensitive(0.3)):
-        assert MKLRegressor("linear,rbf:1", loss=loss, C=10.0).fit(X, X[:, 0] ** 2).score(X, X[:, 0] ** 2) > 0.6
-
-
 def test_class_weights_are_factors_of_the_weights_of_samples(three_classes):
     X, y, X_new = three_classes
     target, weight = (y == "top").astype(int), 1.0 + np.arange(len(y)) % 2
@@ -199,9 +188,7 @@ def test_class_weights_are_those_of_the_classes_that_they_name(three_classes):
 def test_no_kernel_is_worth_its_weight(three_classes):
     """With all weights 0 the score is the intercept, for any number of new samples."""
     X, _, X_new = three_classes
-    with pytest.warns(
-        UselessModelWarning, match=r"predicts \S+ for every sample, because all targets .* a narrower tube"
-    ):
+    with pytest.warns(UselessModelWarning, match=r"predicts \S+ for every sample, because all targets .* a narrow"):
         model = MKLRegressor("linear", norm=BlockNorm(1.0), C=1.0).fit(X, np.zeros(36))
     np.testing.assert_allclose(model.predict(X_new), np.zeros(9), atol=0.1 + 1e-9)
     assert model.predict(X_new).shape == (9,)
@@ -263,14 +250,10 @@ def test_iteration_limit_is_said():
         ({"kernels": 3}, InvalidType, "kernels is int; give a specification such as"),
         ({"kernels": []}, InvalidParameter, "kernels is empty; give at least one kernel"),
         ({"kernels": lambda A, B: A}, InvalidInput, r"returned shape \(8, 3\) for 8 and 8 samples; it takes two"),
-        ({"kernels": lambda A, B: -A @ B.T, "normalize": None}, InvalidKernel, r"not positive semidefinite"),
+        ({"kernels": lambda A, B: 1.0 - np.square(A[:, None] - B).sum(-1)}, InvalidKernel, "a negative 2x2 minor"),
         ({"kernels": lambda A, B: A @ np.roll(B, 1, axis=1).T}, InvalidKernel, "symmetric"),
         ({"norm": 0.5}, InvalidParameter, r"p = 0.5 must lie in \[1, inf\]: 1 is sparse"),
-        (
-            {"norm": "2"},
-            InvalidParameter,
-            r"norm = '2' is unknown; give p as a number in \[1, inf\], one of the names l1",
-        ),
+        ({"norm": "2"}, InvalidParameter, r"norm = '2' is unknown; give p as a number in \[1, inf\], one of the names"),
         ({"kernels": RBF}, InvalidType, r"kernels is the class RBF; give an object of it, RBF\(\.\.\.\)"),
         (
             {"class_weight": {"low": 1.0, "mid": 0.0, "top": 1.0}},
@@ -302,13 +285,13 @@ def test_bad_data(three_classes):
         precomputed.fit(K_new, y)
     with pytest.raises(InvalidKernel, match=r"X has shape \(36,\); with kernels='precomputed'"):
         precomputed.fit(K[0, :, 0], y)
+    with pytest.raises(InvalidKernel, match="a negative 2x2 minor"):
+        precomputed.fit(1.0 - 0.5 * K[..., 1:], y)
     with pytest.raises(InvalidInput, match=r"y has 9 entries, X of shape \(36, 36, 3\) holds kernels of 36 samples"):
         precomputed.fit(K, y[:9])
     with pytest.raises(InvalidParameter, match=r"'spherical' needs k\(x, x\) of new samples"):
         MKLClassifier("precomputed", normalize="spherical").fit(K, y)
-    with pytest.raises(
-        InvalidInput, match=r"X has shape \(9, 35, 3\); .* 36 training samples, \(k, 36, 3\) or \(3, k, 36\)"
-    ):
+    with pytest.raises(InvalidInput, match=r"X has shape \(9, 35, 3\); .* 36 training samples, \(k, 36, 3\) or"):
         precomputed.fit(K, y).predict(K_new[:, 1:])
     with pytest.raises(InvalidTarget, match=r"int, str, which an array of .* does not keep apart"):
         MKLClassifier(SPECIFICATION).fit(X, [1, "1", *[2] * (len(X) - 2)])

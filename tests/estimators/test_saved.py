@@ -318,11 +318,8 @@ def test_files_of_the_first_format_are_read(name, kind, tmp_path):
     model.save(tmp_path / "again.npz")
     np.testing.assert_allclose(scores_of(kind.load(tmp_path / "again.npz"), X_new), scores, rtol=1e-10, atol=1e-12)
     arrays, _ = read_arrays(path)
-    for change in (
-        {"columns": arrays["columns"] + 99},
-        {"columns": arrays["columns"].astype(float)},
-        {"weights": None},
-    ):
+    columns = arrays["columns"]
+    for change in ({"columns": columns + 99}, {"columns": columns.astype(float)}, {"weights": None}):
         rewrite(path, change, to=tmp_path / "damaged.npz")
         with pytest.raises(UnsafeFile, match="is not a saved"):
             kind.load(tmp_path / "damaged.npz")

@@ -64,13 +64,7 @@ def test_features_that_say_nothing_of_the_labels_have_no_part_in_the_answer(monk
         assert solution.objective == pytest.approx(438.0, rel=1e-6)
 
 
-ENDS = [
-    losses.Hinge(),
-    losses.SquaredHinge(),
-    losses.Huber(0.5),
-    losses.EpsilonInsensitive(0.2),
-    losses.Pinball(0.3),
-]
+ENDS = [losses.Hinge(), losses.SquaredHinge(), losses.Huber(0.5), losses.EpsilonInsensitive(0.2), losses.Pinball(0.3)]
 
 
 @pytest.mark.parametrize("loss", ENDS, ids=str)

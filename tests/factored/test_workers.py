@@ -212,9 +212,7 @@ def processes():
 
 def test_what_is_started_here_listens_on_loopback_alone(processes):
     family = [psutil.Process(), *psutil.Process().children(recursive=True)]
-    listening = [
-        one.laddr.ip for process in family for one in process.net_connections("inet") if one.status == "LISTEN"
-    ]
+    listening = [one.laddr.ip for own in family for one in own.net_connections("inet") if one.status == "LISTEN"]
     assert len(listening) >= 3
     assert set(listening) <= {"127.0.0.1", "::1"}
 
@@ -436,13 +434,7 @@ def test_a_client_has_to_be_open_and_its_workers_alike(client, monkeypatch):
 
 def test_plain_text_on_an_address_that_others_reach_is_warned_of(client, monkeypatch):
     others = ["tcp://10.0.0.7:8786", "tcp://[2001:db8::1]:8786", "ws://cluster:80"]
-    own = [
-        "tcp://127.0.0.1:8786",
-        "tcp://[::1]:8786",
-        "tcp://localhost:1",
-        "tls://10.0.0.7:8786",
-        "inproc://10.0.0.7/1",
-    ]
+    own = ["tcp://127.0.0.1:8786", "tcp://[::1]:8786", "tcp://localhost:1", "tls://10.0.0.7:1", "inproc://10.0.0.7/1"]
     assert [clusters._readable_by_others(address) for address in (*others, *own)] == [True] * 3 + [False] * 5
     monkeypatch.setattr(clusters, "_readable_by_others", lambda address: True)
     with pytest.warns(PlainTextWarning, match="Security"):

@@ -6,10 +6,9 @@ import pickle
 
 import numpy as np
 import pytest
-from makers import make_kernels, make_samples
 from scipy.linalg import block_diag
 
-from mklref import reference
+from mklref import reference, solve
 from mklref._conic.scaling import factorize
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType
 from mklref.formulations import as_formulation
@@ -17,13 +16,6 @@ from mklref.multiclass import STRATEGIES, MulticlassProblem
 from mklref.problem import Problem
 from mklref.regularizers import BlockNorm, Fixed, Lp, Power, Tikhonov
 from mklref.solution import Status
-
-
-@pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(3)
-    X = make_samples(rng, 27)
-    return make_kernels(rng, X, M=3), np.digitize(X[:, 0] + 0.4 * rng.normal(size=27), [-0.5, 0.5])
 
 
 @pytest.mark.sampled(2)
@@ -53,9 +45,9 @@ def test_is_one_problem_with_block_diagonal_kernels(data, strategy, loss):
     y = np.concatenate([machine.problem.y for machine in problem.machines])
     weights = np.concatenate([weights[machine.samples] for machine in problem.machines])
     together = reference.solve(Problem(blocks, y, sample_weight=weights, **common))
-    apart = reference.solve(problem, "multiclass")
-    assert apart.objective == pytest.approx(together.objective, rel=1e-7)
-    np.testing.assert_allclose(apart.weights, together.weights, atol=1e-4)
+    for apart in (reference.solve(problem, "multiclass"), solve(problem, tol=1e-9)):
+        assert apart.objective == pytest.approx(together.objective, rel=1e-7)
+        np.testing.assert_allclose(apart.weights, together.weights, atol=1e-4)
 
 
 def test_two_classes_one_against_one_is_the_binary_problem(data):
@@ -192,9 +184,7 @@ def test_the_problem_is_frozen_and_its_arrays_are_its_own(data):
     np.testing.assert_array_equal(problem.y, y)
     np.testing.assert_array_equal(problem.machines[0].problem.costs, np.ones(27))
     for name in ("C", "y", "machines", "kernels", "classes", "something"):
-        with pytest.raises(
-            AttributeError, match=rf"a MulticlassProblem is frozen; use problem\.replace\({name}=\.\.\.\)"
-        ):
+        with pytest.raises(AttributeError, match=rf"MulticlassProblem is frozen; use problem\.replace\({name}="):
             setattr(problem, name, 1)
     with pytest.raises(AttributeError, match="frozen"):
         del problem.C
@@ -208,11 +198,7 @@ def test_the_problem_is_frozen_and_its_arrays_are_its_own(data):
 
 NAN, NAT = float("nan"), np.datetime64("NaT", "s")
 MERGED = {
-    "numbers beside their digits": (
-        [1, "1", 2, 2],
-        InvalidTarget,
-        "int, str, which an array of .* does not keep apart",
-    ),
+    "numbers beside their digits": ([1, "1", 2, 2], InvalidTarget, "int, str, which an array .* does not keep apart"),
     "numbers beside other texts": ([1, "a", 1, "a"], InvalidTarget, "int, str"),
     "objects of two kinds": (np.array([1, "1", 2, 2], dtype=object), InvalidTarget, "int, str"),
     "texts with a last zero": (["a", "a\0", "b", "b"], InvalidTarget, "does not keep apart"),
@@ -240,8 +226,7 @@ def test_classes_that_an_array_would_merge_or_that_are_none_are_refused(y, error
 
 
 @pytest.mark.parametrize(
-    "y",
-    [[3, 1, 3, 2], [2.5, 1, 2.5, 1], ["b", "a", "b", "c"], [True, False, True, False], ("b", "a", "a", "b")],
+    "y", [[3, 1, 3, 2], [2.5, 1, 2.5, 1], ["b", "a", "b", "c"], [True, False, True, False], ("b", "a", "a", "b")]
 )
 def test_classes_of_one_kind_are_kept(y):
     problem = MulticlassProblem(np.eye(4)[None], y)

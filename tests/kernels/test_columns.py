@@ -73,10 +73,7 @@ def test_single_variables_of_groups(frame):
     ("family", "message"),
     [
         (lambda: on("g", "agee", linear()), "there is no column 'agee'; did you mean 'age'"),
-        (
-            lambda: on("g", "weight", linear()),
-            r"no column 'weight'; there are 'blood_iron', 'age', .*'eye_right_far'\.",
-        ),
+        (lambda: on("g", "weight", linear()), r"no column 'weight'; there are 'blood_iron', 'age', .*'eye_right_far'"),
         (lambda: on("g", 5, linear()), "group 'g': there is no column 5; there are 5, from 0"),
         (lambda: on("g", -1, linear()), "there is no column -1"),
         (lambda: on("g", "ear_*", linear()), "no column begins with 'ear_'; there are 'blood_iron'"),
@@ -98,9 +95,7 @@ def test_what_is_refused(frame, family, message):
 def test_new_samples_with_other_columns_are_refused(frame):
     stack = per_variable(linear()).fit(frame)
     np.testing.assert_array_equal(stack.new(frame), stack.new(frame.to_numpy()))
-    with pytest.raises(
-        InvalidInput, match=r"X_new has the columns eye_right_far, .*age, .* the same ones in the same order"
-    ):
+    with pytest.raises(InvalidInput, match=r"X_new has the columns eye_right_far, .*age, .* the same ones in the same"):
         stack.new(frame[NAMES[::-1]])
     unnamed = linear().fit(frame.to_numpy())
     np.testing.assert_allclose(unnamed.new(frame), unnamed.dense())

@@ -167,10 +167,7 @@ def test_the_calls_below_are_valid_before_they_are_changed(name):
         ("gather", {"parts": np.zeros((2, 2, 2), dtype=np.float32)}, "the dtype of the stack"),
         ("smo", {"weights": np.ones(3)}, r"weights must be \(M,\)"),
         ("smo", {"rows": np.zeros((2, 3))}, r"rows must be \(n, n\)"),
-        *(
-            ("smo", {name: np.zeros(4)}, r"must be \(n,\)")
-            for name in ("diagonal", "lower", "upper", "beta", "gradient")
-        ),
+        *(("smo", {one: np.zeros(4)}, r"must be \(n,\)") for one in ("diagonal", "lower", "upper", "beta", "gradient")),
         ("smo", {"ready": np.zeros(4, dtype=np.uint8)}, r"must be \(n,\)"),
         ("quadratic_program", {"P": np.eye(3)}, "P must be"),
         ("quadratic_program", {"G": np.ones((3, 2))}, "G must be"),

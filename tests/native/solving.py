@@ -64,9 +64,7 @@ def overlap(one, other, factor=1.0):
 
 def random_bundle(rng, regularizer, cuts, rows=M, kernels=M):
     """Cuts in no order, a curvature, and a centre in the domain of psi."""
-    bundle = [
-        Cut(rng.normal(size=5), rng.uniform(0.05, 1.0, size=kernels), 1.0 + 0.1 * rng.normal()) for _ in range(cuts)
-    ]
+    bundle = [Cut(rng.normal(size=5), rng.uniform(0.05, 1, size=kernels), 1 + 0.1 * rng.normal()) for _ in range(cuts)]
     W = 0.3 * rng.normal(size=(rows, kernels))
     psi = regularizer.polyhedral(kernels)
     if psi is None:

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from makers import make_kernels, make_samples
 from native.solving import overlap
-from scipy.linalg import block_diag
 
 import mklref
 from mklref import reference
@@ -14,16 +13,8 @@ from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels import gaussian
 from mklref.machines import machine_for
 from mklref.multiclass import STRATEGIES, MulticlassProblem
-from mklref.problem import Problem
 from mklref.regularizers import BlockNorm, ElasticNet, Lp
 from mklref.solution import Status
-
-
-@pytest.fixture(scope="module")
-def data():
-    rng = np.random.default_rng(3)
-    X = make_samples(rng, 27)
-    return make_kernels(rng, X, M=3), np.digitize(X[:, 0] + 0.4 * rng.normal(size=27), [-0.5, 0.5])
 
 
 @pytest.fixture(scope="module")
@@ -43,22 +34,6 @@ def test_agrees_with_the_reference(data, weight, strategy, regularizer):
     overlap(native, conic)
     assert native.objective == pytest.approx(conic.objective, rel=2e-6)
     np.testing.assert_allclose(native.weights, conic.weights, atol=2e-3)
-
-
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_is_one_problem_with_block_diagonal_kernels(data, weight, strategy, loss):
-    """Without intercepts, the machines are one machine on the direct sum of their spaces."""
-    common = {"C": 1.5, "loss": loss, "regularizer": Lp(1.7), "intercept": False}
-    problem = MulticlassProblem(*data, strategy=strategy, sample_weight=weight, **common)
-    stacks = [machine.problem.kernels.dense() for machine in problem.machines]
-    blocks = [block_diag(*(stack[m] for stack in stacks)) for m in range(3)]
-    y = np.concatenate([machine.problem.y for machine in problem.machines])
-    own = np.concatenate([machine.problem.sample_weight for machine in problem.machines])
-    together = mklref.solve(Problem(blocks, y, sample_weight=own, **common), tol=1e-9)
-    apart = mklref.solve(problem, tol=1e-9)
-    assert apart.objective == pytest.approx(together.objective, rel=1e-8)
-    np.testing.assert_allclose(apart.weights, together.weights, atol=1e-4)
 
 
 def test_weights_of_samples_count_as_copies(data):

@@ -245,10 +245,7 @@ def test_tomioka_8_is_a_maximum_over_the_weights(source):
 @pytest.mark.parametrize("d", [0.2, 0.7, 1.6])
 @pytest.mark.parametrize(
     ("g", "general"),
-    [
-        (lambda x: 3 / 4 * cp.power(x, 2 / 3), PowerRoot(2)),
-        (lambda x: primer.tomioka_12(x, 0.4), RootPlusLinear(0.4)),
-    ],
+    [(lambda x: 3 / 4 * cp.power(x, 2 / 3), PowerRoot(2)), (lambda x: primer.tomioka_12(x, 0.4), RootPlusLinear(0.4))],
     ids=["Table 1, row 2", "elastic net"],
 )
 def test_tomioka_10_and_11_give_the_rows_of_table_1(g, general, d):

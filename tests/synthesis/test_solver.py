@@ -57,9 +57,7 @@ def test_steps_that_are_too_long_are_refused():
         with pytest.raises(InvalidType, match=f"step is {step!r}"):
             forward_backward(problem, step=step, max_iter=1)
     for step in (1.01 * largest, 1000 * largest, 0.0, -1.0, np.nan, np.inf):
-        with pytest.raises(
-            InvalidParameter, match=re.escape(f"step = {step!r} must lie in (0, 2/(C L ||K||^2)) = (0, ")
-        ):
+        with pytest.raises(InvalidParameter, match=re.escape(f"step = {step!r} must lie in (0, 2/(C L ||K||^2)) = (")):
             forward_backward(problem, step=step, max_iter=1)
     with pytest.raises(InvalidParameter) as caught:
         forward_backward(problem, step=1.0)

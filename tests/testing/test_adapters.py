@@ -39,30 +39,24 @@ def octave(script, folder, solutions):
     return [["octave-cli", "--quiet", "--no-init-file", "--eval", call]]
 
 
-def cpp(script, folder, solutions):
-    program = script.with_suffix("")
-    return [["c++", "-std=c++17", "-O1", str(script), "-o", str(program)], *each(program, folder, solutions)]
+def compiled(*compiler):
+    def run(script, folder, solutions):
+        program = script.with_suffix("")
+        return [[*compiler, str(script), "-o", str(program)], *each(program, folder, solutions)]
+
+    return run
 
 
-def rust(script, folder, solutions):
-    program = script.with_suffix("")
-    return [["rustc", "-O", str(script), "-o", str(program)], *each(program, folder, solutions)]
-
-
-def r(script, folder, solutions):
-    return [["Rscript", "--vanilla", str(script), str(folder), str(solutions)]]
-
-
-def julia(script, folder, solutions):
-    return [["julia", "--startup-file=no", str(script), str(folder), str(solutions)]]
+def interpreted(*call):
+    return lambda script, folder, solutions: [[*call, str(script), str(folder), str(solutions)]]
 
 
 LANGUAGES = {
     "adapter.m": ("octave-cli", "octave-cli --version", octave),
-    "adapter.R": ("Rscript", "Rscript -e library(jsonlite)", r),
-    "adapter.jl": ("julia", "julia -e using(JSON)", julia),
-    "adapter.cpp": ("c++", "c++ --version", cpp),
-    "adapter.rs": ("rustc", "rustc --version", rust),
+    "adapter.R": ("Rscript", "Rscript -e library(jsonlite)", interpreted("Rscript", "--vanilla")),
+    "adapter.jl": ("julia", "julia -e using(JSON)", interpreted("julia", "--startup-file=no")),
+    "adapter.cpp": ("c++", "c++ --version", compiled("c++", "-std=c++17", "-O1")),
+    "adapter.rs": ("rustc", "rustc --version", compiled("rustc", "-O")),
 }
 """Of each script: its language, a command that succeeds where all that it needs is there, and how it is run."""
 

@@ -109,10 +109,7 @@ def test_what_is_missing_has_the_defaults():
             {"regularizer": "Groups", "regularizer_p": 0.5, "regularizer_q": 0.5, "regularizer_groups": [1.5]},
             "give the number of the group of each kernel",
         ),
-        (
-            {"regulariser": "Lp", "c": 3.0},
-            "not in the schema: regulariser (is regularizer meant?), c (is C meant?); known",
-        ),
+        ({"regulariser": "Lp", "c": 3.0}, "not in the schema: regulariser (is regularizer meant?), c (is C meant?); k"),
         ({"lambda": 2.0}, "not in the schema: lambda; known here: format, name, kernels"),
         ({"regularizer_p": 2.0}, "not in the schema: regularizer_p (no regularizer)"),
         ({"regularizer": "l1", "regularizer_p": 2.0}, "regularizer_p (no parameter of regularizer = 'l1')"),
@@ -162,9 +159,7 @@ def test_what_matlab_saves_is_read(tmp_path, compressed):
     assert np.array_equal(problem.y, y[0])
 
 
-@pytest.mark.parametrize(
-    "regularizer", [Lp(1), Mahalanobis([[2.0, 0.5, 0.0], [0.5, 1.0, 0.1], [0.0, 0.1, 3.0]])], ids=str
-)
+@pytest.mark.parametrize("regularizer", [Lp(1), Mahalanobis([[2, 0.5, 0], [0.5, 1, 0.1], [0, 0.1, 3]])], ids=str)
 def test_matlab_7_3_is_hdf5_with_reversed_axes(regularizer, tmp_path):
     problem = make_problem(n=5, M=3, regularizer=regularizer)
     path = tmp_path / "p.mat"
@@ -236,9 +231,7 @@ def test_ragged_numbers_of_an_answer_are_refused():
 
 def test_names_that_are_no_part_of_an_answer_are_refused():
     """Misspelt weights would be replaced by the best ones, and nobody would notice."""
-    with pytest.raises(
-        InvalidInput, match=r"not in the schema: weigths \(is weights meant\?\), theta; known here: dual"
-    ):
+    with pytest.raises(InvalidInput, match=r"not in the schema: weigths \(is weights meant\?\), theta; known here: du"):
         answer_from_record({"dual_coef": np.ones(3), "weigths": np.ones(2), "theta": 1.0})
     assert answer_from_record({"dual_coef": np.ones(3), "info_seconds": 3.0, "info_host": "x"}).weights is None
 
@@ -275,9 +268,7 @@ def test_null_in_json_means_missing(tmp_path):
 
 def test_kernels_of_a_mat_file_are_counted_last(tmp_path):
     savemat(tmp_path / "p.mat", {"kernels": np.zeros((4, 24, 24)), "y": np.ones(24)})
-    with pytest.raises(
-        InvalidInput, match=r"kernels has shape \(4, 24, 24\); MATLAB counts the kernels last, \(n, n, M\)"
-    ):
+    with pytest.raises(InvalidInput, match=r"kernels has shape \(4, 24, 24\); MATLAB counts .* last, \(n, n, M\)"):
         read_problem(tmp_path / "p.mat")
 
 

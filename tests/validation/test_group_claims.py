@@ -152,13 +152,7 @@ def _channels(**changed):
     for k in range(10):
         values = {"truth": [1, 0]}
         for name, auc, channels, kernels in (("SVM", 83.0, 64, 896), ("MKL", 82.0, 50, 100), ("GKL", 84.0, 24, 130)):
-            row = {
-                "AUC": auc + rng.normal(scale=0.1),
-                "channels": channels,
-                "kernels": kernels,
-                "answering": 8,
-                "C": 1.0,
-            }
+            row = {"AUC": auc + 0.1 * rng.normal(), "channels": channels, "kernels": kernels, "answering": 8, "C": 1.0}
             row |= {"by channel": [1.0, 0.0], "residual": 1e-4, "status": "STATIONARY"}
             values[name] = {**row, **{q: v[k] for q, v in changed.get(name, {}).items()}}
         results.append(Result(f"p300-{k:02d}", {"channels": 64}, values, 1.0, {}))

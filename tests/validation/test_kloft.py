@@ -17,15 +17,7 @@ from validation.reproduce.experiments import (
     kloft_toy as toy,
     kloft_toy_claims as claims,
 )
-from validation.reproduce.experiments.kloft_toy_parts import (
-    BAYES,
-    HELD_OUT,
-    NAMES,
-    RELEVANT,
-    Measured,
-    drawn,
-    error,
-)
+from validation.reproduce.experiments.kloft_toy_parts import BAYES, HELD_OUT, NAMES, RELEVANT, Measured, drawn, error
 
 SETS = 40
 SMALL = {  # errors by number of relevant variables, as the paper describes them

@@ -51,8 +51,7 @@ def problem():
 
 
 @pytest.mark.parametrize(
-    ("name", "gap"),
-    [("native", 1e-8), ("reference-dual", 1e-8), ("sip", 1e-6), ("svc-loop", 1e-5)],
+    ("name", "gap"), [("native", 1e-8), ("reference-dual", 1e-8), ("sip", 1e-6), ("svc-loop", 1e-5)]
 )
 def test_solvers_that_learn_the_weights_get_near_the_optimum(problem, name, gap):
     assert min(point["gap"] for point in curve(SOLVERS[name], problem, most=20.0)[0]) <= gap

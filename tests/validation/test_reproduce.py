@@ -366,9 +366,7 @@ def test_data_are_looked_for_before_hours_are_spent(capsys, monkeypatch, tmp_pat
     table = [{"path": "titanic.csv.gz", "sha256": ""}]
     sets = [{"name": name, "files": table} for name in ("ida/titanic", "liver", "pima", "wpbc")]
     (tmp_path / "MANIFEST.json").write_text(json.dumps({"data_sets": sets}))
-    with pytest.raises(
-        InvalidParameter, match=r"does not list all data: lacking for simplemkl-table1 \(ionosphere, son"
-    ):
+    with pytest.raises(InvalidParameter, match=r"does not list all data: lacking for simplemkl-table1 \(ionosphere, s"):
         runner.require_data(experiments(["simplemkl-table1"]), quick=False)
     runner.require_data(experiments(["kowalski-titanic"]), quick=False)
     runner.require_data(experiments(["simplemkl-table1"]), quick=True)

@@ -40,42 +40,26 @@ def test_wrong_shapes_and_values_cannot_be_read(case, files, capsys):
     assert capsys.readouterr().err.count("cannot be read") == 6
 
 
-NO_PROBLEM = {
-    "p below 1": (Lp(2), {"p": (0.5).hex()}, r"p = 0\.5 of regularizer Lp does not lie in \[1, inf\]"),
-    "p zero": (Lp(2), {"p": (0.0).hex()}, "p = 0.0 of regularizer"),
-    "p nan": (Lp(2), {"p": "nan"}, "p = nan of regularizer"),
-    "p a number": (Lp(2), {"p": 2.0}, "no float in hexadecimal"),
-    "p missing": (Lp(2), {"p": None}, "is stated by"),
-    "superfluous": (Lp(2), {"q": (1.0).hex()}, "is stated by"),
-    "negative fixed weight": (Fixed([1.0] * 4), {"weights": [(-1.0).hex(), *[(1.0).hex()] * 3]}, "none of them neg"),
-    "no fixed weight": (Fixed([1.0] * 4), {"weights": [(0.0).hex()] * 4}, "not all of them 0"),
-    "mu zero": (Tikhonov(2, 0.3), {"mu": (0.0).hex()}, r"mu = 0\.0 of regularizer Tikhonov does not lie in \(0, inf\)"),
-    "mu negative": (Tikhonov(2, 0.3), {"mu": (-1.0).hex()}, "mu = -1.0"),
-    "mu infinite": (Tikhonov(2, 0.3), {"mu": "inf"}, "mu = inf"),
-    "p of Tikhonov": (Tikhonov(2, 0.3), {"p": (0.9).hex()}, "p = 0.9"),
-    "empty group": (REGULARIZERS[-2], {"groups": [[0, 2], [1, 3], []]}, "no partition"),
-    "overlapping groups": (REGULARIZERS[-2], {"groups": [[0, 2], [2, 3]]}, "no partition"),
-    "group of no integers": (REGULARIZERS[-2], {"groups": [[False, 2], [True, 3]]}, "no list of integers"),
-    "negative exponent": (REGULARIZERS[-2], {"q": (-0.1).hex()}, "q = -0.1"),
-    "exponents beyond 1": (REGULARIZERS[-2], {"q": (0.9).hex()}, "p \\+ q = 1.2 of the groups exceeds 1"),
-}
-
-
-@pytest.mark.parametrize("lie", NO_PROBLEM)
-def test_regularizers_out_of_range_state_no_problem(lie, tmp_path, capsys):
-    regularizer, changes, message = NO_PROBLEM[lie]
-    problem = make_problem(regularizer=regularizer, n=8, seed=1)
-    certify(problem, 0.01 * problem.y, rigorous=True).save(tmp_path / "c.json", data=tmp_path / "c.npz")
-    facts = json.loads((tmp_path / "c.json").read_text())
-    stated = facts["problem"]["regularizer"] | changes
-    facts["problem"]["regularizer"] = {name: value for name, value in stated.items() if value is not None}
-    assert verify.main([str(tmp_path / "c.json")]) == 0
-    (tmp_path / "c.json").write_text(json.dumps(facts))
-    assert verify.main([str(tmp_path / "c.json")]) == 2
-    assert re.search(f"cannot be read: .*{message}", capsys.readouterr().err)
-
-
+STATED = ("problem", "regularizer")
+FIXED, RIDGE, GROUPS = Fixed([1.0] * 4), Tikhonov(2, 0.3), REGULARIZERS[-2]
 STATEMENTS = {
+    "p below 1": (Lp(2), (*STATED, "p"), (0.5).hex(), r"p = 0\.5 of regularizer Lp does not lie in \[1, inf\]"),
+    "p zero": (Lp(2), (*STATED, "p"), (0.0).hex(), "p = 0.0 of regularizer"),
+    "p nan": (Lp(2), (*STATED, "p"), "nan", "p = nan of regularizer"),
+    "p a number": (Lp(2), (*STATED, "p"), 2.0, "no float in hexadecimal"),
+    "p missing": (Lp(2), STATED, {"name": "Lp"}, "is stated by"),
+    "superfluous": (Lp(2), (*STATED, "q"), (1.0).hex(), "is stated by"),
+    "negative fixed weight": (FIXED, (*STATED, "weights"), [(-1.0).hex(), *[(1.0).hex()] * 3], "none of them neg"),
+    "no fixed weight": (FIXED, (*STATED, "weights"), [(0.0).hex()] * 4, "not all of them 0"),
+    "mu zero": (RIDGE, (*STATED, "mu"), (0.0).hex(), r"mu = 0\.0 of regularizer Tikhonov does not lie in \(0, inf\)"),
+    "mu negative": (RIDGE, (*STATED, "mu"), (-1.0).hex(), "mu = -1.0"),
+    "mu infinite": (RIDGE, (*STATED, "mu"), "inf", "mu = inf"),
+    "p of Tikhonov": (RIDGE, (*STATED, "p"), (0.9).hex(), "p = 0.9"),
+    "empty group": (GROUPS, (*STATED, "groups"), [[0, 2], [1, 3], []], "no partition"),
+    "overlapping groups": (GROUPS, (*STATED, "groups"), [[0, 2], [2, 3]], "no partition"),
+    "group of no integers": (GROUPS, (*STATED, "groups"), [[False, 2], [True, 3]], "no list of integers"),
+    "negative exponent": (GROUPS, (*STATED, "q"), (-0.1).hex(), "q = -0.1"),
+    "exponents beyond 1": (GROUPS, (*STATED, "q"), (0.9).hex(), "p \\+ q = 1.2 of the groups exceeds 1"),
     "epsilon": ("epsilon_insensitive", ("problem", "loss", "epsilon"), (-0.1).hex(), "epsilon = -0.1"),
     "delta": ("huber", ("problem", "loss", "delta"), (0.0).hex(), "delta = 0.0"),
     "tau": ("pinball", ("problem", "loss", "tau"), (1.0).hex(), "tau = 1.0"),
@@ -95,9 +79,10 @@ STATEMENTS = {
 
 
 @pytest.mark.parametrize("lie", STATEMENTS)
-def test_other_statements_out_of_range_state_no_problem(lie, tmp_path, capsys):
-    loss, path, to, message = STATEMENTS[lie]
-    problem = make_problem(loss=loss, regularizer=Lp(2), n=8, seed=1)
+def test_statements_out_of_range_state_no_problem(lie, tmp_path, capsys):
+    own, path, to, message = STATEMENTS[lie]
+    options = {"regularizer": Lp(2), "loss" if isinstance(own, str) else "regularizer": own}
+    problem = make_problem(n=8, seed=1, **options)
     certify(problem, 0.01 * problem.y, rigorous=True).save(tmp_path / "c.json", data=tmp_path / "c.npz")
     assert verify.main([str(tmp_path / "c.json")]) == 0
     facts = changed(json.loads((tmp_path / "c.json").read_text()), *path, to=to)

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from certificate.points import changed
+from makers import array_bytes
 
 import mklref
 from mklref import certify, verify
@@ -118,19 +119,14 @@ def test_missing_damaged_and_pickled_data_cannot_be_read(case, files, capsys):
     assert capsys.readouterr().err.count("cannot be read") == 5
 
 
-def member(array) -> bytes:
-    file = io.BytesIO()
-    np.lib.format.write_array(file, np.asarray(array))
-    return file.getvalue()
-
-
 def forged(case, data, *names):
     """An archive with members of these names: the certified arrays, and for a capital letter others in their place."""
     problem, _ = case
     K, y = problem.kernels.dense(), problem.y
     with zipfile.ZipFile(data, "w") as archive:
         for name in names:
-            archive.writestr(name.lower(), member({"k": K, "K": 1e-9 * K, "y": y, "Y": -y}[name.lstrip("./")[0]]))
+            array = {"k": K, "K": 1e-9 * K, "y": y, "Y": -y}[name.lstrip("./")[0]]
+            archive.writestr(name.lower(), array_bytes(array))
 
 
 @pytest.mark.filterwarnings("ignore:Duplicate name")
@@ -174,8 +170,8 @@ def test_the_order_of_the_axes_in_the_file_does_not_matter(case, files):
 def test_bytes_after_an_array_are_not_its_own(case, files, capsys):
     problem, _ = case
     with zipfile.ZipFile(files[1], "w") as archive:
-        archive.writestr("kernels.npy", member(problem.kernels.dense()) + bytes(8))
-        archive.writestr("y.npy", member(problem.y))
+        archive.writestr("kernels.npy", array_bytes(problem.kernels.dense()) + bytes(8))
+        archive.writestr("y.npy", array_bytes(problem.y))
     assert verify.main([*map(str, files)]) == 2
     assert "too short or too long" in capsys.readouterr().err
 

@@ -23,17 +23,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from mklref import (
-    EpsilonInsensitive,
-    Lp,
-    MKLClassifier,
-    MKLOneClass,
-    MKLRegressor,
-    Problem,
-    Solution,
-    certify,
-    solve,
-)
+from mklref import EpsilonInsensitive, Lp, MKLClassifier, MKLOneClass, MKLRegressor, Problem, Solution, certify, solve
 from mklref.cli import main
 from mklref.cli.model import TableModel
 from mklref.exceptions import MKLError, MKLWarning

@@ -70,9 +70,7 @@ restated(
 # Other targets, samples and costs.
 
 restated(
-    "centred targets",
-    "mean of y subtracted, and not added",
-    lambda P: {"y": P.y - P.y.mean()} if real(P) else None,
+    "centred targets", "mean of y subtracted, and not added", lambda P: {"y": P.y - P.y.mean()} if real(P) else None
 )
 restated(
     "standardised targets",

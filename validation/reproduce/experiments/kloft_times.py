@@ -145,10 +145,7 @@ def summary(results: list[Result]) -> Summary:
             }
     full = results[0].config["data"] == "mnist"
     return Summary(
-        {"figure6": table},
-        claims(times) if full else {},
-        {"figure6": _picture(times)},
-        measured(times) if full else {},
+        {"figure6": table}, claims(times) if full else {}, {"figure6": _picture(times)}, measured(times) if full else {}
     )
 
 

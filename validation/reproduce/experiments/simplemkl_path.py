@@ -57,12 +57,7 @@ compute the path of the native solver at gap 1e-6.
 SOLVERS = {"SimpleMKL": simplemkl, "SILP": silp, "solve": mklref.solve}
 COSTS = np.geomspace(1000.0, 0.01, 20)
 TOL = 0.01
-SECONDS = {
-    "liver": (15.0, 10.0, 2.0),
-    "pima": (20.0, 40.0, 5.0),
-    "wpbc": (40.0, 60.0, 10.0),
-    QUICK: (2.0, 2.0, 0.5),
-}
+SECONDS = {"liver": (15.0, 10.0, 2.0), "pima": (20.0, 40.0, 5.0), "wpbc": (40.0, 60.0, 10.0), QUICK: (2.0, 2.0, 0.5)}
 """Of one path, by solver."""
 RUNS = {"liver": 6, "pima": 3, "wpbc": 2}
 """Of the five sets and ten runs of the paper."""

@@ -112,8 +112,7 @@ def _times(splits: Sequence[Result]) -> dict[str, Evidence]:
             f"(at least {MUCH:g} times, our bound); {native}",
         ),
         "simplemkl-finishes": Evidence(
-            finished == len(splits),
-            f"{finished} of {len(splits)} runs; the largest gap is {100.0 * gaps.max():.1f} %",
+            finished == len(splits), f"{finished} of {len(splits)} runs; the largest gap is {100.0 * gaps.max():.1f} %"
         ),
     }
 

@@ -68,10 +68,7 @@ def cell(config: dict[str, Any]) -> dict[str, Any]:
     values: dict[str, Any] = {}
     problem = EvidenceProblem(train, y[:n], NOISE)
     known = MarginalLikelihood(problem, truth)
-    values[TRUE] = {
-        **_values(np.tensordot(truth, new, axes=1) @ known.alpha, f, truth),
-        "objective": known.value,
-    }
+    values[TRUE] = {**_values(np.tensordot(truth, new, axes=1) @ known.alpha, f, truth), "objective": known.value}
     for method in METHODS:
         seconds, found = timed(partial(solve_evidence, problem, method, max_iter=LIMIT))
         values[method] = {
@@ -124,10 +121,7 @@ def _until_near(found: EvidenceSolution) -> int:
 def _slowest(problem: EvidenceProblem, found: EvidenceSolution) -> dict[str, float]:
     """The kernel with the largest residual: by what MacKay's next step multiplies its weight, and its share."""
     point, k = MarginalLikelihood(problem, found.weights), int(found.stationarity.residuals.argmax())
-    return {
-        "factor": float(point.squares[k] / point.units[k]),
-        "share": float(found.weights[k] / found.weights.max()),
-    }
+    return {"factor": float(point.squares[k] / point.units[k]), "share": float(found.weights[k] / found.weights.max())}
 
 
 def _cross_validated(problem: mklref.Problem, rng: np.random.Generator) -> float:

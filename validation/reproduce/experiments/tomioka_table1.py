@@ -109,9 +109,7 @@ def _optimal_weight(row: Row, x: float) -> float:
     if k == len(grid) - 1:  # an indicator holds it
         return float(np.exp(grid[k]))
     found = minimize_scalar(
-        lambda u: row.sign * _objective(row, x, np.exp(u)),
-        bracket=(grid[k - 1], grid[k], grid[k + 1]),
-        tol=1e-10,
+        lambda u: row.sign * _objective(row, x, np.exp(u)), bracket=(grid[k - 1], grid[k], grid[k + 1]), tol=1e-10
     )
     return float(np.exp(found.x))
 
