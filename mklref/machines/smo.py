@@ -243,10 +243,11 @@ class SMOMachine(Machine):
         """Lower Cholesky factor of Q_FF + shift + sigma 11', with the smallest jitter that lets it exist.
 
         Where 1'x = 0 any sigma is the same. On kernels of low rank Q_FF is singular for sigma = 0: with an intercept
-        one sample more than the rank is free.
+        one sample more than the rank is free. A sigma far above a diagonal entry would leave rounding of it.
         """
-        Q = self._square(free)
-        Q = Q + (float(Q.diagonal().mean()) if self.problem.intercept and len(free) else 0.0)
+        Q, d = self._square(free), self.diagonal[free]
+        sigma = d[d >= _LAST_BIT * d.max(initial=0.0)].min(initial=np.inf) if self.problem.intercept else 0.0
+        Q = Q + sigma
         Q.flat[:: len(free) + 1] += self.shift[free]
         with blas_threads(len(free)):
             return factorised(Q, _JITTER)

@@ -13,7 +13,7 @@ import numpy as np
 from mklref._polish import fitted, improved, newton
 from mklref._threads import blas_threads
 from mklref.certificate import Certificate
-from mklref.certificate.allowance import score_bounds
+from mklref.certificate.allowance import score_bounds, squares_error
 from mklref.certificate.loss_terms import Scores, stretch, stretched
 from mklref.certificate.rounding import Interval
 from mklref.exceptions import NotApplicable
@@ -22,11 +22,15 @@ from mklref.machines.joint import JointMachine
 from mklref.machines.machine import Machine
 from mklref.problem import Point, Problem
 from mklref.regularizers import Fixed
+from mklref.regularizers.norms import quotient
+from mklref.regularizers.rescaled import Rescaled
 from mklref.solution import Solution, Status
 
 _ROUNDS = 4
 _ENOUGH = 1e-14
 """Relative gap at which there is nothing left to improve."""
+_AND_AFTER = 1.25
+"""Times the rounding of q before a Newton step: there is a little more of it after."""
 _HALF = 0.6
 """Of the width of an interval, and what solving for its middle rounds."""
 
@@ -52,6 +56,9 @@ def polished(machine: Machine | JointMachine, solution: Solution, tol: float, de
                 points = _refinements(machine, best, _ENOUGH * abs(certificate.upper))
                 candidates = _until(deadline, (fitted(problem, point) for point in points))
                 best, certificate = improved(problem, best, candidates, _at_the_limit, certificate)
+        if not certificate.is_optimal(tol):
+            candidates = _until(deadline, _below_the_kinks(problem, best))
+            best, certificate = improved(problem, best, candidates, lambda by: by.is_optimal(_ENOUGH), certificate)
         if not certificate.is_optimal(tol) and 10.0 * certificate.rounding > certificate.gap:
             # Which of these points is the best the allowance hides, until they are off the kinks.
             points = chain([best], _refinements(machine, best, _ENOUGH * abs(certificate.upper)))
@@ -77,6 +84,21 @@ def _until(deadline: float, points: Iterator[Point]) -> Iterator[Point]:
 
 def _at_the_limit(certificate: Certificate) -> bool:
     return bool(certificate.gap - certificate.rounding <= _ENOUGH * abs(certificate.upper))
+
+
+def _below_the_kinks(problem: Problem, point: Point) -> Iterator[Point]:
+    """Points from Newton's method whose q are below the kinks of R*, each by its own rounding dq.
+
+    That of a kernel with a small weight may be large. A smaller q_m costs theta_m dq_m, and less beta the largest dq/q.
+    """
+    squares, noise = np.zeros((2, problem.n_kernels))
+    for (own, *_), beta in zip(problem.machines, problem.split(point.dual_coef), strict=True):
+        images = own.kernels.images(beta)
+        squares += np.maximum(images @ beta, 0.0)
+        noise += squares_error(own, beta, images)
+    inside = Rescaled.of(problem.regularizer, np.sqrt(1.0 + _AND_AFTER * quotient(noise, squares)))
+    if inside.polyhedral(problem.n_kernels) is not None:
+        yield from _finite(newton(problem, inside, point))
 
 
 def _off_the_kinks(problem: Problem, point: Point) -> Iterator[Point]:

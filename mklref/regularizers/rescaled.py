@@ -35,6 +35,13 @@ class Rescaled(Regularizer):
     root: Any = field(init=False, repr=False)
     factor: float = field(init=False, repr=False)
 
+    @staticmethod
+    def of(base: Regularizer, root: Array) -> Rescaled:
+        """The base on the kernels root_m^2 K_m."""
+        made = Rescaled()
+        made._rescale(base, root, 1.0)
+        return made
+
     def _rescale(self, base: Regularizer, root: Any, factor: float) -> None:
         object.__setattr__(self, "base", base)
         object.__setattr__(self, "root", root)

@@ -17,7 +17,7 @@ from mklref.kernels.stack import ArrayStack
 from mklref.kernels.transforms import Normalizer
 from mklref.problem import Problem
 from mklref.regularizers import Fixed
-from mklref.testing.faults import Point, Reading, meant, restated, sensible, some
+from mklref.testing.faults import Point, Reading, meant, restated, scaled, sensible, some
 from mklref.testing.implied import common, fitted_factors, implied_costs, least_counts, scores_of, weights_of
 from mklref.testing.weight_suspects import free_samples, weights_of_the_machine
 
@@ -93,7 +93,7 @@ def factors_that_fit(problem: Problem, point: Point) -> Iterator[Reading]:
 def _scaled(
     fault: str, problem: Problem, point: Point, factors: float | Array, text: str, adapted: bool = False
 ) -> Iterator[Reading]:
-    kernels = ArrayStack.trusted(list(np.reshape(factors, (-1, 1, 1)) * problem.kernels.dense()))
+    kernels = scaled(problem.kernels, factors)
     yield from restated(fault, f"it is optimal for {text}.", problem, point, kernels=kernels, adapted=adapted)
 
 
@@ -114,7 +114,7 @@ def normalized_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
 def centered_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
     """Kernels around the mean of the samples; with an intercept this changes nothing but b."""
     if not problem.intercept:
-        kernels = ArrayStack.trusted(list(_centred(problem.kernels.dense())))
+        kernels = ArrayStack.trusted(list(_centred(problem.kernels.dense().astype(float))), slack=problem.kernels.slack)
         text = "it is optimal for H K H, H = I - 11'/n."
         yield from restated("centred kernels", text, problem, point, kernels=kernels)
     elif point.intercept is not None and (scores := scores_of(problem, point)) is not None:
@@ -144,10 +144,8 @@ def ridge(problem: Problem, point: Point) -> Iterator[Reading]:
         for text, size in candidates.items():
             if np.all(size * sizes <= NEARLY_NOTHING * diagonal):
                 continue
-            added = np.eye(problem.n_samples) * size
-            kernels = ArrayStack.trusted(
-                [matrix + part * added for matrix, part in zip(problem.kernels.dense(), sizes, strict=True)]
-            )
+            added = np.multiply.outer(size * sizes, np.eye(problem.n_samples))
+            kernels = ArrayStack.trusted(list(problem.kernels.dense() + added), slack=problem.kernels.slack)
             shown = f"it is optimal for kernels with {text}{unit} added to the diagonal."
             yield from restated("ridge on the kernels", shown, problem, point, kernels=kernels)
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.exceptions import InvalidInput
+from mklref.kernels.stack import ArrayStack
 from mklref.problem import Problem
 
 FAULTS: dict[str, str] = {
@@ -119,6 +120,12 @@ def restated(
         return
     moved = point if changed.intercept else point._replace(intercept=None)
     yield Reading(fault, text, changed, moved, adapted=adapted)
+
+
+def scaled(kernels: Any, factors: Array | float) -> ArrayStack:
+    """The kernels factors_m K_m, with what rounding left of their definiteness."""
+    factors = np.broadcast_to(factors, len(kernels))
+    return ArrayStack.trusted(list(factors[:, None, None] * kernels.dense()), slack=factors * kernels.slack)
 
 
 def meant(value: float, named: Mapping[str, float], digits: int = 3, within: float = 2e-3) -> dict[str, float]:

@@ -27,7 +27,7 @@ from mklref.regularizers import (
     WeightedLp,
 )
 from mklref.regularizers.norms import conjugate_exponent, p_norm
-from mklref.testing.faults import Point, Reading, meant, restated, some
+from mklref.testing.faults import Point, Reading, meant, restated, scaled, some
 
 SHARED = (Lp, Power, HalfPower, BlockNorm, Tikhonov, ElasticNet)
 """Regularisers without parameters of single kernels: they apply to a part of the kernels as well."""
@@ -44,7 +44,7 @@ def spheres(problem: Problem, point: Point) -> Iterator[Reading]:
 def smaller_balls(problem: Problem, point: Point) -> Iterator[Reading]:
     """The problem solved with weights in another ball, which is that of other kernels: P(K; t) = P(t K; 1)."""
     for text, scale, rescaled in _rescaled(problem, point):
-        kernels = ArrayStack.trusted([matrix / scale for matrix in problem.kernels.dense()])
+        kernels = scaled(problem.kernels, 1.0 / scale)
         yield from restated("weights on another sphere", text, problem, rescaled, kernels=kernels)
 
 
@@ -62,7 +62,7 @@ def unsquared_norm(problem: Problem, point: Point) -> Iterator[Reading]:
     edge = 0.0 if theta is None else boundary(own, theta)
     if theta is None or not 0.0 < edge < np.inf:
         return
-    kernels = ArrayStack.trusted([matrix / edge for matrix in problem.kernels.dense()])
+    kernels = scaled(problem.kernels, 1.0 / edge)
     for shape in (own.weights_from_dual(g), theta):
         size = boundary(own, shape) if shape.any() else np.inf
         if not 0.0 < size < np.inf:

@@ -126,6 +126,16 @@ def test_one_sample_more_than_the_rank_may_be_free():
     np.testing.assert_allclose(W.T @ W, sides.T @ np.linalg.solve(inner, sides), rtol=1e-7, atol=1e-9)
 
 
+def test_a_newton_step_with_an_intercept_sees_samples_that_are_far_smaller_than_others():
+    """On K = diag(d) it ends in beta = (y - b)/d; with 11' in the size of the largest d small ones were rounding."""
+    d, y = 10.0 ** -np.arange(0.0, 15.0, 2.0).repeat(2), np.array([1.0, -1.0] * 8)
+    d[1::2] *= 1.5
+    machine = machine_for(Problem([np.diag(d)], y, C=1e30), y.copy())
+    machine.move(np.ones(1))
+    machine._newton_step(np.arange(16))
+    np.testing.assert_allclose(machine.beta, (y - (y / d).sum() / (1.0 / d).sum()) / d, rtol=1e-6)
+
+
 def test_without_free_samples_there_is_no_curvature():
     """With a tiny C every dual variable of the density level set sits at its bound."""
     machine = machine_of("density_level_set", False, C=1e-4)

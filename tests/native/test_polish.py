@@ -19,7 +19,7 @@ from mklref.native import polish as module, solver
 from mklref.native.polish import polished as polish_from
 from mklref.native.rescue import Ladder
 from mklref.problem import Point
-from mklref.regularizers import BlockNorm, ElasticNet, Fixed, Groups, Lp, Mahalanobis, Power, Tikhonov
+from mklref.regularizers import BlockNorm, ElasticNet, Fixed, Groups, Lp, Mahalanobis, Power, Tikhonov, WeightedL1
 from mklref.solution import Status
 from validation.attack import generator, solves
 
@@ -249,6 +249,15 @@ def test_points_off_the_kinks_certify_what_rounding_at_them_does_not(loss, monke
     monkeypatch.setattr(Ladder, "central_path", lambda ladder, point: None)  # which ends off them, too
     left = [solve(problem, tol=1e-10).certificate.relative_gap for problem in problems]
     assert np.median(left) > 1e-7
+
+
+def test_what_rounding_leaves_of_one_kernel_is_no_gap_where_the_dual_norms_have_bounds():
+    """All of beta was made smaller by the rounding of the largest kernel: the gap stayed at 7e-4."""
+    rng = np.random.default_rng(9)
+    V = rng.normal(size=(30, 4)) * 10.0 ** np.arange(4)
+    y = np.sign(V[:, 0] + 0.5 * rng.normal(size=30))
+    K = np.einsum("im,jm->mij", V, V) / 16.0
+    assert solve(Problem(K, y, C=1e3, regularizer=WeightedL1(np.ones(4)))).status is Status.OPTIMAL
 
 
 def test_weights_of_large_kernels_are_kept_where_the_tube_is_narrower():

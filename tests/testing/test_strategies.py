@@ -19,10 +19,11 @@ from mklref.losses import LOSSES, EpsilonInsensitive
 from mklref.problem import Problem
 from mklref.regularizers import Lp
 from mklref.testing import assert_optimal, diagnosis
+from mklref.testing.data_suspects import centered_kernels, scaled_kernels
 from mklref.testing.faults import Point
 from mklref.testing.strategies import CONDITIONS, answers, gram_matrices, problems, regularizers
 from mklref.testing.vectors import check, check_directory, export_vectors
-from mklref.testing.weight_suspects import other_weights
+from mklref.testing.weight_suspects import other_weights, smaller_balls
 
 FEW = settings(max_examples=25, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 
@@ -177,3 +178,18 @@ def test_an_index_beyond_the_limit_is_refused_with_its_size(tmp_path, monkeypatc
     monkeypatch.setattr(check, "_MAX_INDEX", size - 1)
     with pytest.raises(UnsafeFile, match=rf"is {size} bytes long; write it anew by: mklref vectors"):
         check_directory(tmp_path, tmp_path)
+
+
+def test_readings_on_other_kernels_know_what_rounding_to_float32_left_of_them(rng):
+    """Without it their certificates hold for semidefinite kernels alone, which these are not."""
+    X = rng.normal(size=(12, 3))
+    kernels = np.einsum("im,jm->mij", X, X).astype(np.float32)
+    problem = Problem(kernels, np.sign(X[:, 0]), loss="squared", regularizer=Lp(2), intercept=False)
+    found = solve(problem)
+    point = Point(found.dual_coef, 1.5 * found.weights, None)
+    changes = (scaled_kernels, smaller_balls, centered_kernels)
+    made = [reading.problem.kernels for change in changes for reading in change(problem, point)]
+    assert len(made) >= 3
+    for stack in made:
+        lowest = np.linalg.eigvalsh(stack.dense().astype(float)).min(axis=1)
+        assert np.all(lowest >= -stack.slack - 1e-12 * stack.traces())
