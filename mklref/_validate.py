@@ -65,6 +65,19 @@ def checked_positive(label: str, value: Any, remedy: str = "give a positive fini
     return checked_number(label, value, "(0, inf)", lambda x: 0.0 < x < np.inf, remedy)
 
 
+def own_class(thing: Any) -> bool:
+    """Whether somebody else wrote the class of an object."""
+    return type(thing).__module__.partition(".")[0] not in ("mklref", "builtins")
+
+
+def shaped(label: str, values: Any, shape: tuple[int, ...]) -> Array:
+    """What a method of such a class returned as float64, if it has this shape; -1 is any length."""
+    found = np.shape(values)
+    if len(found) != len(shape) or any(n not in (-1, m) for n, m in zip(shape, found, strict=True)):
+        raise InvalidParameter(f"{label} has shape {found}; expected {str(shape).replace('-1', 'k')}.")
+    return np.asarray(values, dtype=np.float64)
+
+
 def checked_tolerance(label: str, value: Any, meaning: str = "a relative duality gap, for instance 1e-6.") -> float:
     """`value` as a float if it lies in (0, 1), else `InvalidParameter`: with a gap of 1 anything is optimal."""
     return checked_number(label, value, "(0, 1)", lambda x: 0.0 < x < 1.0, meaning)

@@ -21,7 +21,9 @@ from mklref._validate import as_float_array, checked_flag, checked_positive, che
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget, InvalidType
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
 from mklref.losses import Loss, as_loss
+from mklref.losses.base import require_loss
 from mklref.regularizers import Regularizer, as_regularizer
+from mklref.regularizers.base import require_regularizer
 
 _SMALLEST_COST = float(np.finfo(float).tiny)
 P = TypeVar("P", bound="Problem")
@@ -120,8 +122,8 @@ class Problem(Frozen):
     InvalidTarget
         y of the wrong length, not finite, with labels other than -1 and +1, or with one class only.
     InvalidParameter
-        C outside (0, inf), bad sample weights, products of both that leave double precision, or a loss and an
-        intercept that do not go together.
+        C outside (0, inf), bad sample weights, products of both that leave double precision, a loss and an
+        intercept that do not go together, or a class of your own that contradicts itself.
 
     Notes
     -----
@@ -168,6 +170,9 @@ class Problem(Frozen):
         weight = np.ones(self.n_samples) if self.sample_weight is None else self.sample_weight
         put("costs", _checked_costs(self.C, weight))
         self.regularizer.check(self.n_kernels)
+        if not self.several:  # its machines are checked
+            require_loss(self.loss, self.y)
+        require_regularizer(self.regularizer, self.n_kernels)
         if isinstance(self.kernels, ArrayStack):
             self.kernels.require_psd()
         _require_attainable(self.costs, self.loss, self.regularizer)

@@ -65,6 +65,7 @@ class FactorStack(KernelStack):
 
     definiteness = "by theorem"
     """K_m = L_m L_m'."""
+    costly = False
     fewest = 2
     """Rows that there have to be."""
 

@@ -278,7 +278,10 @@ def _require_type(kernel: Kernel, name: str, samples: Any) -> None:
     if kernel.takes_text and samples.dtype.kind != "U":
         raise InvalidInput(f"kernel {name!r} takes texts, X holds numbers: give a list of strings.")
     if not kernel.takes_text and samples.dtype.kind == "U":
-        raise InvalidInput(f"kernel {name!r} takes numbers, X holds texts: encode them, or use spectrum kernels.")
+        raise InvalidInput(
+            f"kernel {name!r} takes numbers, X holds texts: encode them, or use spectrum kernels, or a "
+            "class of your own with takes_text = True."
+        )
 
 
 def _require_kernel(kernel: Kernel, name: str, samples: Any) -> None:

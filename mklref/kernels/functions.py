@@ -11,7 +11,7 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._validate import checked_number
-from mklref.exceptions import InvalidParameter
+from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels.base import BlockKernel, Kernel
 from mklref.kernels.evaluation import EXP_ERROR
 from mklref.kernels.validation import checked_gram
@@ -146,7 +146,13 @@ class Function(Kernel):
 
     def cross(self, X: Array, Z: Array) -> Array:
         """What the function returns, which `checked_cross` converts."""
-        values: Any = self.function(X, Z)
+        try:
+            values: Any = self.function(X, Z)
+        except (TypeError, ValueError) as error:  # most often a function of two vectors
+            raise InvalidInput(
+                f"kernel {self.name(())!r} failed on matrices {X.shape} and {Z.shape}, {error}; it takes two "
+                "matrices, one sample a row, and returns one row for each sample of the first."
+            ) from error
         return values  # type: ignore[no-any-return]
 
     def diagonal(self, X: Array) -> Array:

@@ -22,7 +22,7 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, shown
-from mklref.exceptions import InvalidInput, InvalidParameter
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 
 _HELD = 1 << 23
 """Entries of all kernels together that a stack which is not in memory evaluates at a time."""
@@ -33,8 +33,12 @@ class KernelStack(ABC):
 
     names: tuple[str, ...] = ()
     """One name for each kernel, where they have any."""
-    costly = False
+    costly = True
     """Whether an entry costs more than its place in memory, so that few of them should be asked for."""
+
+    def __init_subclass__(cls) -> None:
+        if cls.block is KernelStack.block and cls.rows is KernelStack.rows:
+            raise InvalidType(f"{cls.__name__} is a KernelStack without entries; define its method block, or rows.")
 
     @property
     def definiteness(self) -> str:

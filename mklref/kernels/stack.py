@@ -32,6 +32,8 @@ class ArrayStack(KernelStack):
         One name for each kernel, for tables and pictures.
     """
 
+    costly = False
+
     def __init__(self, matrices: Sequence[FloatArray], names: Sequence[str] | None = None) -> None:
         self.matrices: tuple[FloatArray, ...] = tuple(
             checked_members("matrices", matrices, "give a list of arrays (n, n).")

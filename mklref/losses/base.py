@@ -16,9 +16,12 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from mklref._typing import Array
-from mklref.exceptions import NotApplicable
+from mklref._validate import own_class, shaped
+from mklref.exceptions import InvalidParameter, NotApplicable
 
 _ROUNDING = 4.0 * float(np.finfo(float).eps)
+_LAWS = 1e-6
+"""Relative size of what is more than rounding in the laws of a loss."""
 
 
 class Costs(NamedTuple):
@@ -180,3 +183,47 @@ class PiecewiseQuadratic(Loss):
         """The same three terms on the box."""
         lower, upper = self.domain(y)
         return QuadraticDual(self.margin * y, -upper, -lower, self.absolute, 1.0 / self.smoothness)
+
+
+def require_loss(loss: Loss, y: Array) -> None:
+    """Raise `InvalidParameter` unless V, V' and V* of a class that is not ours belong together, at some scores.
+
+    V(t) + V*(s) >= s t, with equality at s = V'(t), is all that certificates ask of a loss; and their bounds are wrong
+    without it.
+    """
+    if not own_class(loss):
+        return
+    of = f"of the loss {loss}"
+    steps = np.geomspace(1e-2, 1e2, 5) * max(1.0, float(np.abs(y).max()))
+
+    def at(method: str, points: Array) -> Array:
+        """A method at each of the points (k, n)."""
+        return np.stack([shaped(f"{method} {of}", getattr(loss, method)(x, y), y.shape) for x in points])
+
+    with np.errstate(all="ignore"):
+        kinks = shaped(f"kinks {of}", loss.kinks(y), (-1, len(y)))
+        lower, upper = (shaped(f"domain {of}", bound, y.shape) for bound in loss.domain(y))
+        t = np.concatenate([y + np.concatenate([-steps, [0.0], steps])[:, None], kinks])
+        s = np.minimum(np.maximum(at("subgradient", t), lower), upper)
+        some = np.unique(y, return_index=True)[1]
+        some = some[np.unique(np.linspace(0, len(some) - 1, 8).astype(int))]
+        t, V, s, V_star = (values[:, some] for values in (t, at("value", t), s, at("conjugate", s)))
+        slack = V[:, None] + V_star - s * t[:, None]
+        size = np.abs(V[:, None]) + np.abs(V_star) + np.abs(s * t[:, None])
+        same = np.eye(len(t), dtype=bool)[:, :, None]
+        wrong = np.argwhere(np.where(same, np.abs(slack), -slack) > _LAWS * size)
+        if len(wrong):
+            i, j, k = wrong[0]
+            raise InvalidParameter(
+                f"the loss {loss} contradicts itself at y = {y[some[k]]:g}: value({t[i, k]:g}) = {V[i, k]:.6g}, "
+                f"subgradient({t[j, k]:g}) = {s[j, k]:g} and conjugate({s[j, k]:g}) = {V_star[j, k]:.6g}. V(t) + V*(s) "
+                ">= s t has to hold, with equality at s = V'(t); derive value, subgradient, conjugate and domain again."
+            )
+        if (form := loss.quadratic_dual(y)) is not None:
+            b, linear = -s, np.broadcast_to(form.linear, y.shape)[some]
+            dual = -linear * b + form.absolute * np.abs(b) + 0.5 * form.curvature * b**2
+            if np.any(np.abs(dual - V_star) > _LAWS * (np.abs(dual) + np.abs(linear * b) + np.abs(V_star))):
+                raise InvalidParameter(
+                    f"quadratic_dual {of} is not V*(-b, y) as conjugate(s, y) has it; derive linear, "
+                    "absolute and curvature again, or return None and define curvature(t, y)."
+                )

@@ -134,9 +134,11 @@ class Machine(Together, ABC):
     def _new_forms(self) -> QuadraticForms:
         """The images of the kernels, all at 0."""
         if not isinstance(self.problem.kernels, ArrayStack):
+            why = "mklref.solve alone takes them as factors"
+            if self.problem.kernels.costly:
+                why = f"of the loss {self.problem.loss} every sample is a support vector, and Q is factorised"
             raise NotApplicable(
-                f"this machine reads kernels in memory, not {type(self.problem.kernels).__name__}: of the loss "
-                f"{self.problem.loss} every sample is a support vector, and a matrix of order n is factorised. Take "
+                f"this machine reads kernels in memory, not {type(self.problem.kernels).__name__}: {why}. Take "
                 "storage='memory', or kernels.stack(problem.kernels.dense()), if there is room, or another loss."
             )
         return QuadraticForms(self.problem.kernels)

@@ -14,15 +14,21 @@ At an optimum all of them meet: rho_m = theta_m g_m and R(rho) + R*(g) = rho'g.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import written
-from mklref.exceptions import NotApplicable
+from mklref._validate import own_class, shaped, written
+from mklref.exceptions import InvalidParameter, NotApplicable
 from mklref.regularizers.norms import LowRank, Parts, Polyhedral
+
+_LAWS = 1e-6
+"""Relative size of what is more than rounding in the laws of a regulariser."""
+_FEW = 200
+"""Kernels up to which a matrix of order M is formed to see its shape."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,8 +135,9 @@ class Regularizer(ABC):
             return terms.dense()
         raise NotApplicable(
             f"the weights of {self.name} are no differentiable function of the dual norms; use a smooth relative "
-            "(for Lp(1): Lp(p) with p > 1), or a method that needs only weights_from_dual. A class of your own says by "
-            "its method smoothed what its smooth relatives are, or by polyhedral what psi is."
+            "(for Lp(1): Lp(p) with p > 1), or a method that needs only weights_from_dual. A class of your own defines "
+            "weights_jacobian; where R* has kinks, it says by smoothed what its smooth relatives are, or by polyhedral "
+            "what psi is."
         )
 
     def jacobian_product(self, g: Array, V: Array) -> Array:
@@ -187,7 +194,7 @@ class Regularizer(ABC):
     def _no_weight_form(self) -> str:
         return (
             f"{self.name} has no penalty on the weights that is minimised (weight_form = {self.weight_form!r}); "
-            "use value(rho) and conjugate(g), or the formulations 'dual' and 'mixed_norm'."
+            "use value(rho) and conjugate(g), or mklref.reference.solve(problem, 'dual')."
         )
 
     def _no_atom(self, method: str) -> str:
@@ -195,3 +202,39 @@ class Regularizer(ABC):
 
     def __str__(self) -> str:
         return self.name
+
+
+def require_regularizer(regularizer: Regularizer, kernels: int) -> None:
+    """Raise `InvalidParameter` unless the faces of a class that is not ours belong together, at some norms.
+
+    R(rho) + R*(g) >= rho'g is what certificates rest on; their bounds meet where rho = theta g for the weights of the
+    dual point, and psi decides about steps.
+    """
+    if not (own_class(regularizer) or own_class(getattr(regularizer, "g", None))):
+        return
+    rng, of = np.random.default_rng(0), f"of the regularizer {regularizer}"
+    for scale in (0.1, 1.0, 10.0):
+        rho, g = scale * rng.uniform(0.5, 1.5, size=(2, kernels))
+        with np.errstate(all="ignore"):
+            g = g * regularizer.dual_scale(g) * (1.0 - 1e-9)
+            R_star = float(shaped(f"conjugate {of}", regularizer.conjugate(g), ()))
+            R = float(shaped(f"value {of}", regularizer.value(rho), ()))
+            theta = shaped(f"weights_from_dual {of}", regularizer.weights_from_dual(g), (kernels,))
+            if kernels <= _FEW:
+                with suppress(NotApplicable):
+                    shaped(f"weights_jacobian {of}", regularizer.weights_jacobian(g), (kernels, kernels))
+            law = f"value, conjugate and weights_from_dual {of} contradict R(theta g) + R*(g) = sum theta_m g_m^2"
+            _require_equal(law, regularizer.value(theta * g) + R_star, float(theta @ g**2))
+            law = f"value and conjugate {of} contradict R(rho) + R*(g) >= rho'g"
+            _require_equal(law, R + R_star, max(R + R_star, float(rho @ g)))
+            if regularizer.weight_form == "min":
+                theta = shaped(f"weights_from_norms {of}", regularizer.weights_from_norms(rho), (kernels,))
+                theta = theta * (1.0 - 1e-9)
+                law = f"value, weight_penalty and weights_from_norms {of} contradict R = 1/2 sum rho_m^2/theta_m + psi"
+                _require_equal(law, R, 0.5 * float(np.sum(rho**2 / theta)) + regularizer.weight_penalty(theta))
+
+
+def _require_equal(law: str, left: float, right: float) -> None:
+    """Raise unless both sides agree; what is infinite says nothing."""
+    if np.isfinite(left) and np.isfinite(right) and abs(left - right) > _LAWS * (abs(left) + abs(right)):
+        raise InvalidParameter(f"{law}: {left:.6g} on the left, {right:.6g} on the right. Derive them again.")

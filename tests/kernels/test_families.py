@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from makers import Frame, make_samples
 
+from mklref import kernels
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import (
     Kernel,
@@ -281,6 +282,12 @@ def test_samples_are_those_that_were_given(X, storage):
     made = gaussian(1.0).fit(mine, storage=storage)
     mine[:] = 0.0
     np.testing.assert_array_equal(made.new(new), gaussian(1.0).fit(X, storage=storage).new(new))
+
+
+@pytest.mark.parametrize("of_vectors", [lambda x, z: float(x @ z), np.dot])
+def test_a_function_of_two_vectors_is_told_that_it_takes_matrices(X, of_vectors):
+    with pytest.raises(InvalidInput, match=r"failed on matrices (?s:.*); it takes two matrices, one sample a row"):
+        kernels.function(of_vectors).fit(X)
 
 
 def test_a_kernel_of_ones_own_that_is_nan_somewhere_is_not_said_to_depend_on_other_samples(X):

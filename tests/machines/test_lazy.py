@@ -10,8 +10,19 @@ import pytest
 from native.solving import overlap
 
 from mklref import Lp, MulticlassProblem, Problem, certify, solve
-from mklref.exceptions import Interrupted, InvalidInput, KernelsLost, NotApplicable
-from mklref.kernels import ArrayStack, DiskStack, KernelStack, LazyStack, gaussian, linear, per_variable, polynomial
+from mklref.algorithms import silp
+from mklref.exceptions import Interrupted, InvalidInput, InvalidType, KernelsLost, NotApplicable
+from mklref.kernels import (
+    ArrayStack,
+    DiskStack,
+    FactorStack,
+    KernelStack,
+    LazyStack,
+    gaussian,
+    linear,
+    per_variable,
+    polynomial,
+)
 from mklref.kernels.reader import CachedReader
 from mklref.machines import machine_for
 from mklref.machines.lazy import LazyMachine
@@ -78,7 +89,6 @@ def test_more_kernels_than_samples_have_the_central_path_where_the_bundle_goes_i
 class Blocks(KernelStack):
     """A stack of anybody's: it has blocks, and nothing else."""
 
-    costly = True
     dtype = np.dtype(float)
 
     def __init__(self, K):
@@ -102,6 +112,11 @@ def test_any_stack_that_has_blocks_is_solved(data):
     solution = solve(Problem(Blocks(K), y, regularizer="uniform"), tol=1e-6)
     assert solution.status is Status.OPTIMAL
     assert solution.certificate.definiteness == "assumed"
+
+
+def test_a_stack_without_entries_is_refused_when_it_is_written():
+    with pytest.raises(InvalidType, match=r"Empty is a KernelStack without entries; define its method block, or rows"):
+        type("Empty", (KernelStack,), {})
 
 
 @pytest.mark.parametrize("change", ["vanishes", "is written to"])
@@ -198,6 +213,8 @@ def test_a_loss_without_bounds_says_why_it_needs_memory(data):
     lazy = gaussian(1.0).fit(X, storage="lazy")
     with pytest.raises(NotApplicable, match=r"every sample is a support vector.*storage='memory'"):
         solve(Problem(lazy, y, loss="logistic"))
+    with pytest.raises(NotApplicable, match=r"not FactorStack: mklref\.solve alone takes them as factors"):
+        silp(Problem(FactorStack([X]), y))
 
 
 def test_more_samples_off_their_bounds_than_there_is_room_for_still_let_others_in():

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
 from makers import make_problem
 
 import mklref
-from mklref.exceptions import NotApplicable
+from mklref.exceptions import InvalidParameter, NotApplicable
 from mklref.losses import Loss, QuadraticDual, Squared
-from mklref.regularizers import Lp, Polyhedral
+from mklref.regularizers import Lp, Polyhedral, Regularizer
 from mklref.solution import Status
 
 
@@ -102,3 +102,64 @@ def test_a_regularizer_with_kinks_says_how_it_is_solved(kind):
 def test_a_regularizer_with_kinks_that_does_not_is_told_so():
     with pytest.raises(NotApplicable, match=r"smoothed .* polyhedral"):
         mklref.solve(make_problem(seed=4, C=3.0, regularizer=Own(1.0)))
+
+
+@dataclass(frozen=True, eq=False)
+class Halves(Regularizer):
+    """2/3 sum rho^1.5, with psi = 1/6 sum theta^3, without a Jacobian."""
+
+    def value(self, rho):
+        return 2 / 3 * float(np.sum(rho**1.5))
+
+    def conjugate(self, g):
+        return float(np.sum(g**3)) / 3
+
+    def weights_from_norms(self, rho):
+        return np.sqrt(rho)
+
+    def weights_from_dual(self, g):
+        return g
+
+    def weight_penalty(self, theta):
+        return float(np.sum(theta**3)) / 6
+
+
+WRONG = [
+    (Steep(), "value", lambda right, *given: 1.001 * right, r"steep.* contradicts itself at y = .*V\(t\) \+ V\*\(s\)"),
+    (Steep(), "subgradient", lambda right, *given: -right, "steep.* contradicts itself"),
+    (Steep(), "conjugate", lambda right, s, y: right - 1e-5 * s**2, "steep.* contradicts itself"),
+    (Steep(), "domain", lambda right, y: (0.0 * y, right[1]), "steep.* contradicts itself"),
+    (
+        Steep(),
+        "domain",
+        lambda right, y: (-np.inf, np.inf),
+        r"domain of the loss steep.* has shape \(\); expected",
+    ),
+    (Steep(), "kinks", lambda right, y: y, r"kinks of the loss steep.* expected \(k, "),
+    (Steep(), "quadratic_dual", lambda right, y: replace(right, curvature=0.1), r"quadratic_dual .* is not V\*"),
+    (Halves(), "value", lambda right, rho: 1.001 * right, r"Halves\(\) contradict R\(theta g\)"),
+    (Halves(), "conjugate", lambda right, g: 0.999 * right, r"Halves\(\) contradict R\(theta g\)"),
+    (Halves(), "weights_from_dual", lambda right, g: 2.0 * right, r"Halves\(\) contradict R\(theta g\)"),
+    (Halves(), "weights_from_dual", lambda right, g: 1.0, r"Halves\(\) has shape \(\); expected \(4,\)"),
+    (Halves(), "weights_from_norms", lambda right, rho: 2.0 * right, r"R = 1/2 sum rho_m"),
+    (Halves(), "weight_penalty", lambda right, theta: 0.0, r"R = 1/2 sum rho_m"),
+    (Halves(), "weights_jacobian", lambda right, g: g, r"weights_jacobian .* has shape \(4,\); expected \(4, 4\)"),
+]
+
+
+@pytest.mark.parametrize(
+    ("right", "method", "wrong", "says"), WRONG, ids=[f"{case[1]}-{k}" for k, case in enumerate(WRONG)]
+)
+def test_a_class_that_contradicts_itself_is_refused_by_the_problem(right, method, wrong, says):
+    """Else wrong bounds would be certified: with a conjugate that is too small the lower one is too large."""
+    which = "loss" if isinstance(right, Loss) else "regularizer"
+    problem = make_problem(seed=3, loss="squared").replace(**{which: right})
+    original = getattr(type(right), method) if method != "weights_jacobian" else lambda self, g: None
+    planted = {method: lambda self, *given: wrong(original(self, *given), *given)}
+    with pytest.raises(InvalidParameter, match=says):
+        problem.replace(**{which: type(type(right).__name__, (type(right),), planted)()})
+
+
+def test_a_regularizer_that_lacks_its_jacobian_is_told_its_name():
+    with pytest.raises(NotApplicable, match="defines weights_jacobian"):
+        mklref.solve(make_problem(seed=3, regularizer=Halves()))
