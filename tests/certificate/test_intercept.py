@@ -147,6 +147,12 @@ class SteepHinge(SquaredHinge):
     def subgradient(self, t, y):
         return np.where(y * t < 1.0, -y, 0.0) + super().subgradient(t, y)
 
+    def conjugate(self, s, y):
+        return y * s + 0.5 * np.maximum(0.0, -y * s - 1.0) ** 2
+
+    def quadratic_dual(self, y):
+        return None
+
 
 def test_a_loss_may_have_jumps_and_curvature(rng):
     for problem, scores in cases(SteepHinge(), rng):

@@ -103,7 +103,7 @@ def test_the_number_of_cases_is_that_of_the_catalogue():
     count, grid = len(select(exclude="grid")), len(select(include="grid"))
     assert re.findall(r"runs the (\d+) cases outside the grid", TESTING) == [str(count)]
     assert re.findall(r"passes the (\d+) cases of the grid", TESTING) == [str(grid)]
-    structures, capabilities = re.findall(r"product of (\d+) structures of data .* and\n(\d+) capabilities", TESTING)[0]
+    structures, capabilities = re.findall(r"crosses (\d+) structures of data .*\n.* (\d+) capabilities", TESTING)[0]
     assert (int(structures), int(capabilities)) == (len(STRUCTURES), len(CAPABILITIES))
     table = TESTING.partition("## Verdicts on this library")[2].partition("\n## ")[0]
     rows = re.findall(r"^\| (`.*?) \| 1e-\d \| (\d+) \| (\d+) \| (\d+) \|", table, flags=re.MULTILINE)
