@@ -19,7 +19,7 @@ _WORTH_SAYING = 1e-9
 _OF_THE_GAP = 1e-3
 """The share of the gap that a better intercept has to close to be worth one."""
 _GOOD = 1e-6
-"""Relative gap up to which a point needs no excuse."""
+"""Relative gap up to which a point needs no excuse, and below minus which no tolerance excuses it."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Bounds:
         return relative(self.gap, self.size)
 
     def is_optimal(self, tol: float = 1e-6) -> bool:
-        """Whether the relative gap is at most `tol`. A gap below -tol is a contradiction, not an optimum.
+        """Whether the relative gap is at most `tol`. One below -tol, or -1e-6, is a contradiction, not an optimum.
 
         Raises
         ------
@@ -72,7 +72,7 @@ class Bounds:
             If tol is negative or not a number.
         """
         checked_number("tol", tol, "[0, inf]", lambda x: x >= 0.0, "a relative duality gap.")
-        return -tol <= self.relative_gap <= tol
+        return -min(tol, _GOOD) <= self.relative_gap <= tol
 
     def explain(self) -> str:
         """The bounds, and each violation, in words."""

@@ -112,7 +112,7 @@ def judge(
             certificate, weights = _better(problem, point, certificate, weights, theta)
     gap = certificate.relative_gap
     findings: list[Finding] = []
-    if not -tol <= gap <= tol:
+    if not certificate.is_optimal(tol):
         explained = _why_not_each_machine if problem.several else _why_not_optimal
         findings += _negative_weights(problem, answer, point, gap, tol)
         if not findings:
@@ -234,7 +234,7 @@ def _why_not_optimal(
     problem: Problem, point: Point, certificate: Certificate, gap: float, tol: float
 ) -> Iterator[Finding]:
     """One main finding."""
-    if gap < -tol:
+    if gap < 0.0:
         yield _by_size(gap, tol)
         return
     bounds = f"The relative gap is {gap:.1e}, allowed {tol:.1e}."
@@ -270,7 +270,7 @@ def _why_not_optimal(
 
 def _by_size(gap: float, tol: float) -> Finding:
     """What a gap says that nothing explains."""
-    fault = "negative gap" if gap < -tol else "inaccurate" if gap <= CLOSE else "not converged"
+    fault = "negative gap" if gap < 0.0 else "inaccurate" if gap <= CLOSE else "not converged"
     return Finding(fault, f"the relative gap is {gap:.1e}, allowed {tol:.1e}.")
 
 
@@ -279,7 +279,7 @@ def _why_not_each_machine(
 ) -> Iterator[Finding]:
     """What is wrong with each machine at these weights, or, where nothing is, with the weights."""
     bounds = f"The relative gap is {gap:.1e}, allowed {tol:.1e}."
-    if gap < -tol:
+    if gap < 0.0:
         yield from _why_not_optimal(problem, point, certificate, gap, tol)
         return
     if zero := _zeros(point):

@@ -70,6 +70,8 @@ def test_is_optimal():
     assert not certificate().is_optimal()
     assert certificate(lower=1.5).is_optimal(0.0)
     assert not certificate(lower=2.5).is_optimal(1e-3)  # a contradiction is no optimum
+    assert certificate(lower=1.5 + 1e-6).is_optimal(1e-3)
+    assert not certificate(lower=1.5 + 2e-6).is_optimal(1e-3)  # however loose the tolerance
     for tol in (-1e-9, np.nan):
         with pytest.raises(InvalidParameter, match=r"tol = .* must lie in \[0, inf\]"):
             certificate().is_optimal(tol)
