@@ -101,6 +101,12 @@ def require_certified_ends(problem, solution, slack, monkeypatch):
         assert found.gap <= given.gap + 1.05 * slack * given.size + solution.certificate.gap
 
 
+def test_the_intercept_is_the_best_one_whatever_the_solution_has(grams):
+    problem, solution = solved(*grams)
+    known, found = (weight_ranges(problem, one) for one in (solution, replace(solution, intercept=9.0)))
+    np.testing.assert_array_equal([found.low, found.high], [known.low, known.high])
+
+
 def test_three_kernels_that_depend_on_one_another(grams):
     """K_5 = (K_2 + K_3)/2: as good as its parts, as far as the parts have equal weight."""
     kernels, y = grams
