@@ -36,7 +36,8 @@ class KernelStack(ABC):
     costly = True
     """Whether an entry costs more than its place in memory, so that few of them should be asked for."""
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)  # a class beside this one may have its own
         if cls.block is KernelStack.block and cls.rows is KernelStack.rows:
             raise InvalidType(f"{cls.__name__} is a KernelStack without entries; define its method block, or rows.")
 
