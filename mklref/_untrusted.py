@@ -131,7 +131,7 @@ def parse_json(text: bytes, where: str | PathLike[str], *, nonfinite: bool = Fal
 
     try:
         value = json.loads(
-            text.decode("utf-8"), object_pairs_hook=_unique, parse_int=_integer, parse_float=_float,
+            text.decode("utf-8-sig"), object_pairs_hook=_unique, parse_int=_integer, parse_float=_float,
             parse_constant=constant,
         )  # fmt: skip
         if b"\\ud" in text.lower():

@@ -255,6 +255,7 @@ def test_json_that_means_one_thing_is_read():
         "b": 1e20,
     }
     assert parse_json(b"[NaN, -Infinity]", "p.json", nonfinite=True)[1] == -np.inf
+    assert parse_json(b"\xef\xbb\xbf{}", "p.json") == {}  # as editors on Windows begin a file
 
 
 @pytest.mark.parametrize("value", [[1, "2"], [True, 0], [None], [[1, 2], [3]], {"a": 1}, "x", [[1], 2]])

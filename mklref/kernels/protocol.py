@@ -36,11 +36,6 @@ class KernelStack(ABC):
     costly = True
     """Whether an entry costs more than its place in memory, so that few of them should be asked for."""
 
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)  # a class beside this one may have its own
-        if cls.block is KernelStack.block and cls.rows is KernelStack.rows:
-            raise InvalidType(f"{cls.__name__} is a KernelStack without entries; define its method block, or rows.")
-
     @property
     def definiteness(self) -> str:
         """How it is known that they are semidefinite: "proved", "by theorem" or "assumed"."""
@@ -89,6 +84,9 @@ class KernelStack(ABC):
 
     def rows(self, index: Any) -> FloatArray:
         """Rows K_m[index, :] of every kernel, (M, k, n), for an integer index array (k,)."""
+        own = type(self)
+        if own.block is KernelStack.block:  # which asks for rows
+            raise InvalidType(f"{own.__name__} is a KernelStack without entries; define its method block, or rows.")
         return self.block(indices(index, self.shape[1]))
 
     def combine_rows(self, weights: Array, rows: Any) -> Array:
