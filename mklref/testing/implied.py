@@ -121,6 +121,7 @@ def fitting_weights(problem: Problem, beta: Array, intercept: Any) -> Iterator[A
     theta = None if problem.several else weights_of_the_machine(problem, beta)
     if theta is not None:
         yield theta
+    yield np.zeros(problem.n_kernels)  # f = b, in whose units of nothing no cone solver is accurate
     theta = _by_cones(problem, beta, intercept)
     if theta is not None:
         yield theta

