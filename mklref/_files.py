@@ -154,6 +154,17 @@ def require_format(path: str | PathLike[str], found: Any, *expected: str) -> Non
         raise UnsafeFile(f"{path} has format {found!r}; this version reads {' and '.join(map(repr, expected))}.{hint}")
 
 
+@contextmanager
+def well_formed(path: str | PathLike[str], what: str) -> Iterator[None]:
+    """Within it, whatever does not fit in the content of a file is an `UnsafeFile`: this is not `what` it should be."""
+    try:
+        yield
+    except UnsafeFile:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as damaged:
+        raise UnsafeFile(f"{path} is not {what}: {damaged!r}.") from damaged
+
+
 def _members(arrays: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
     return {**arrays, _FACTS: np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)}
 

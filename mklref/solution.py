@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mklref._files import read_arrays, require_format, write_arrays
+from mklref._files import read_arrays, require_format, well_formed, write_arrays
 from mklref._typing import Array
 from mklref._validate import require_finite
 from mklref.certificate import Certificate
@@ -205,13 +205,9 @@ class Solution:
             Damaged, truncated, hostile or foreign files.
         """
         arrays, facts = read_arrays(path)
-        try:
+        with well_formed(path, f"a saved {cls.__name__}"):
             require_format(path, facts["format"], *cls._FORMATS)
             return cls._from_parts(arrays, facts, 1 + cls._FORMATS.index(facts["format"]))
-        except (KeyError, TypeError, ValueError) as damaged:
-            if isinstance(damaged, UnsafeFile):
-                raise
-            raise UnsafeFile(f"{path} is not a saved {cls.__name__}: {damaged!r}.") from damaged
 
     _FORMATS: ClassVar[tuple[str, ...]] = ("mklref-solution-1", "mklref-solution-2")
     """Of one machine, and of several."""

@@ -20,6 +20,7 @@ from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mklref._files import well_formed
 from mklref._typing import Array
 from mklref._validate import (
     as_float_array,
@@ -168,7 +169,7 @@ class Searching(BaseMKL):
         model = kind._loaded(arrays, facts, path)
         if "search" not in facts:
             raise UnsafeFile(f"{path} holds a {kind.__name__} and no search; load it with {kind.__name__}.load.")
-        try:
+        with well_formed(path, f"a saved {cls.__name__}"):
             found = saved(facts, "search", dict)
             names = ("parameters", "results", "norms", "best_index", "n_splits", "interrupted")
             require_names(found, names, "facts of a search")
@@ -182,8 +183,6 @@ class Searching(BaseMKL):
             results["params"] = [{"C": C, "norm": norm} for C, norm in pairs]
             own._take_choice(Choice(results, saved(found, "best_index", int)), saved(found, "n_splits", int))
             own.interrupted_ = saved(found, "interrupted", bool)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as damaged:
-            raise UnsafeFile(f"{path} is not a saved {cls.__name__}: {damaged!r}.") from damaged
         own._take(model)
         return own
 

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mklref._files import read_arrays, require_format, write_arrays
+from mklref._files import read_arrays, require_format, well_formed, write_arrays
 from mklref._run import Recorder
 from mklref._typing import Array
 from mklref._validate import as_float_array, check_callback, check_limits, require_finite
 from mklref.certificate import Bounds
 from mklref.certificate.verdict import saved
-from mklref.exceptions import InvalidInput, UnsafeFile
+from mklref.exceptions import InvalidInput
 from mklref.solution import History, Record, Status, require_names, saved_array
 from mklref.synthesis.certificate import certify, dual_value, primal_value
 from mklref.synthesis.dictionary import Dictionary
@@ -128,7 +128,7 @@ class SynthesisSolution:
             No path.
         """
         arrays, facts = read_arrays(path)
-        try:
+        with well_formed(path, "a saved SynthesisSolution"):
             require_format(path, facts["format"], _FORMAT)
             require_names(facts, _FACTS, "facts")
             require_names(arrays, _ARRAYS, "arrays")
@@ -144,10 +144,6 @@ class SynthesisSolution:
                 constant=constant,
                 solver=saved(facts, "solver", str),
             )
-        except (KeyError, TypeError, ValueError) as damaged:
-            if isinstance(damaged, UnsafeFile):
-                raise
-            raise UnsafeFile(f"{path} is not a saved SynthesisSolution: {damaged!r}.") from damaged
 
 
 _SPARE = 0.9
