@@ -237,7 +237,6 @@ def best_shares(gradients: Array, weights: Array) -> Array:
 
 
 def _norms(regularizer: Regularizer, squares: Array) -> tuple[Array, Parts | None]:
-    """g, and the parts of R* there."""
     g = np.sqrt(np.maximum(squares, 0.0))
     return g, regularizer.parts(g)
 

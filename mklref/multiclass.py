@@ -92,7 +92,6 @@ class MulticlassProblem(Problem):
         return targets
 
     def _machine(self, members: NDArray[np.intp], positive: int, negative: int | None) -> Machine:
-        """One class against another one, on the samples of both, or against the rest, on all."""
         seen = np.ones(len(members), dtype=bool) if negative is None else np.isin(members, (positive, negative))
         samples = np.flatnonzero(seen)
         samples.flags.writeable = False

@@ -154,7 +154,6 @@ class Solution:
         write_arrays(path, arrays, {"format": self._FORMATS[self.dual_coef.ndim - 1], **facts})
 
     def _parts(self, prefix: str) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Arrays and facts, without the raw point."""
         arrays = {f"{prefix}{name}": getattr(self, name) for name in self._ARRAYS}
         facts = {
             "intercept": np.asarray(self.intercept).tolist(),

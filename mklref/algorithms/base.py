@@ -219,7 +219,6 @@ class Run:
         return self.best.note(point)
 
     def _record(self, point: Point) -> Status | None:
-        """Note one iteration and tell the callback; says why the run has to end, if it has to."""
         best = self.best.point
         ended = None
         if self.stops_by_gap and best is not None:

@@ -226,7 +226,6 @@ def _trained(problem: Problem, weights: Array, start: Solution | None = None, *,
 
 
 def _parts(problem: Problem, folds: Any, rng: Any) -> list[Any]:
-    """The samples dealt out to the folds, evenly over the values of y."""
     _tells_apart("best_single_kernel with folds", problem, "Omit folds.")
     if isinstance(folds, bool) or not isinstance(folds, numbers.Integral) or not 2 <= int(folds) <= problem.n_samples:
         raise InvalidParameter(f"folds = {folds!r} must be an integer in [2, {problem.n_samples}].")
@@ -244,7 +243,6 @@ def _parts(problem: Problem, folds: Any, rng: Any) -> list[Any]:
 
 
 def _held_out_loss(problem: Problem, m: int, left_out: Any, train: Train) -> float:
-    """Costs times losses of these samples under kernel m trained on the others."""
     kept = np.setdiff1d(np.arange(problem.n_samples), left_out)
     K = problem.kernels.dense()[m]
     alone = on_samples(problem, kept, [K[np.ix_(kept, kept)]], regularizer="l1")

@@ -104,7 +104,6 @@ def settle(run: Run, problem: Problem, starts: Iterable[Iterator[GroupPoint]]) -
 
 
 def _record(run: Run, current: GroupPoint) -> Status | None:
-    """Note one iteration and tell the callback; says why this start has to end, if it has to."""
     point = current.point
     lowest = min([point.value, *(record.upper for record in run.recorder.records[-1:])])
     record = run.iteration(point.weights, point.value, -np.inf, lowest)

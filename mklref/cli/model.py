@@ -106,7 +106,7 @@ class TableModel:
 def _of_columns(arrays: dict[str, Any], facts: dict[str, Any], path: str) -> TableModel:
     require_names(facts, ("format", "kind", "columns", "target", "identifiers"), "facts")
     require_names(arrays, ("estimator", *({"calibration"} & set(arrays))), "arrays")
-    encoder = TableEncoder.from_plain(parse_json(saved(facts, "columns", str).encode(), path))
+    encoder = TableEncoder.from_plain(parse_json(saved(facts, "columns", str).encode(), f"{path}, text 'columns',"))
     estimator = _estimator(arrays, facts, path)
     if variables_of(estimator) != list(encoder.get_feature_names_out()):
         raise ValueError("its columns are not those of its estimator")

@@ -57,7 +57,6 @@ def run(arguments: Any) -> bool:
 
 
 def _solved(problem: Any, arguments: Any) -> tuple[list[Any], bool]:
-    """The points of the path, and whether Ctrl-C came before the last one."""
     line = Steps(sys.stderr.isatty(), "values of C", len(arguments.C))
     try:
         return solve_path(problem, C=arguments.C, tol=arguments.tol, callback=lambda point: line.advance()), False

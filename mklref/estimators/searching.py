@@ -187,7 +187,6 @@ class Searching(BaseMKL):
         return own
 
     def _take(self, model: Any) -> None:
-        """The fitted attributes of the chosen model as those of the search."""
         for name in ("feature_names_in_", "kernel_groups_"):  # not every fit sets them
             self.__dict__.pop(name, None)
         for name, value in vars(model).items():
@@ -203,7 +202,6 @@ def _fitted(model: Any, raw: Any, y: Any, kept: Any) -> bool:
 
 
 def _listed(column: Any) -> list[float | None]:
-    """Numbers as JSON can hold them."""
     return [float(value) if np.isfinite(value) else None for value in column]
 
 
@@ -229,7 +227,6 @@ def _values_of_C(Cs: Any) -> Array:
 
 
 def _norms(norms: Any) -> list[Any]:
-    """A list of norms; one is a list of one."""
     norms = norms.tolist() if isinstance(norms, np.ndarray) else norms
     given = list(norms) if isinstance(norms, Sequence) and not isinstance(norms, str) else [norms]
     if not given:

@@ -54,7 +54,6 @@ def whole(start: State, nonce: str = "", own: str | None = None) -> str:
 
 
 def _control(name: str, value: Any, data: Sequence[str]) -> str:
-    """A list, a slider with its value beside it, or a box; and what is said below it."""
     if name == "data":
         control = _list(name, data, value)
     elif name in CHOICES:

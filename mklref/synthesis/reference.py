@@ -90,7 +90,6 @@ def solve(
 
 
 def _primal(problem: SynthesisProblem, engine: Engine) -> tuple[Array, Array]:
-    """A and beta from the model over A and t."""
     import cvxpy as cp
 
     A = [cp.Variable(problem.shape[1]) for _ in problem.kernels]
@@ -106,7 +105,6 @@ def _primal(problem: SynthesisProblem, engine: Engine) -> tuple[Array, Array]:
 
 
 def _dual(problem: SynthesisProblem, engine: Engine) -> tuple[Array, Array]:
-    """A and beta from the model over beta and Z."""
     import cvxpy as cp
 
     beta = cp.Variable(problem.n_samples)

@@ -141,7 +141,6 @@ class Supports:
 
 
 def _known(argument: str, given: Collection[str] | None, known: Collection[str]) -> tuple[str, ...] | None:
-    """The names as a tuple, if there are such losses or regularisers."""
     if given is None:
         return None
     names = checked_words(argument, given)

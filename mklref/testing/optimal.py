@@ -150,7 +150,6 @@ def certify_many(
 
 
 def _listed(name: str, given: Any) -> list[Any]:
-    """An iterable as a list."""
     try:
         return list(given)
     except TypeError:

@@ -136,7 +136,6 @@ def _require_known(record: Mapping[str, Any], kind: str, known: Sequence[str]) -
 
 
 def _described(name: str, record: Mapping[str, Any], known: Sequence[str]) -> str:
-    """An unknown name, and what was probably meant."""
     owner, _, parameter = name.partition("_")
     if parameter and owner in ("loss", "regularizer"):
         return (
@@ -175,7 +174,6 @@ def _component(
 
 
 def _made(record: Mapping[str, Any], prefix: str, kind: type) -> Any:
-    """An object of this class, its fields as the record says."""
     arguments: dict[str, Any] = {}
     for field in fields(kind):
         name = f"{prefix}_{field.name}"
@@ -229,7 +227,6 @@ def _number(value: Any, name: str) -> float:
 
 
 def _flag(value: Any, name: str) -> bool:
-    """True, false, 1 or 0."""
     array = _array(value, name)
     if array.size != 1 or array.dtype.kind not in "biuf" or array.ravel()[0] not in (0, 1):
         raise InvalidParameter(f"{name} = {_shown(value)}; give true or false, 1 or 0.")
