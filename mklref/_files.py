@@ -69,13 +69,7 @@ def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     that is killed leaves it. Owner, mode and access lists are those of the old file. A link is followed. A device, a
     pipe or a descriptor such as /dev/stdout holds nothing to lose, and is written as it stands.
 
-    Raises
-    ------
-    InvalidType
-        No path, but for instance a number, which `open` takes for a descriptor.
-    OSError
-        With the name of the file, as `open` does: a directory, one that is missing or takes no file, a file that is
-        protected from writing, a full disk.
+    `OSError` names the file, as that of `open` does; `InvalidType` what is no path.
     """
     checked_path(path)
     try:

@@ -107,16 +107,9 @@ class MulticlassProblem(Problem):
         return certify(self, dual_coef, weights=weights, intercept=intercepts)
 
     def assign(self, scores: Any) -> Any:
-        """The class of each sample from the scores (k, P): the largest one, or the winner of most pairs.
+        """The class of each sample from finite scores (k, P): the largest one, or the winner of most pairs.
 
         Equal numbers of won pairs are decided by how clearly they were won.
-
-        Raises
-        ------
-        InvalidParameter
-            Scores that are not finite, or not one for each machine.
-        InvalidType
-            No numbers.
         """
         scores = as_float_array(scores, "scores", InvalidParameter)
         if scores.ndim != 2 or scores.shape[1] != len(self.machines):
@@ -179,9 +172,7 @@ _SORTED = "biufUSMm"
 def encode_classes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """The classes y of n samples, and the different ones in sorted order; read-only copies.
 
-    `InvalidTarget` for another shape, fewer than two classes, NaN, infinity or no date among them, and what
-    `as_one_kind` refuses; `InvalidType` for masked, sparse or complex data, or objects that are neither numbers nor
-    texts nor dates.
+    `InvalidTarget` or `InvalidType` for what is no array of at least two classes that have an order and stay apart.
     """
     sparse = sys.modules.get("scipy.sparse")
     if isinstance(y, np.ma.MaskedArray) or (sparse is not None and sparse.issparse(y)):

@@ -245,17 +245,23 @@ class Run:
         )
 
     def _solution(self, status: Status) -> Solution:
-        """The point of smallest gap, certified from scratch; the gap of the certificate decides about OPTIMAL."""
+        """The point of smallest gap, certified from scratch."""
         best = self.best.point
         assert best is not None
         counts = {"svm": self.svm_calls, "gradient": self.gradient_calls, "inner_steps": self.inner_steps}
         history = History(tuple(self.recorder.records), {name: float(count) for name, count in counts.items()})
-        beta, b = self.problem.join(best.betas), self.problem.intercepts(best.intercepts)
-        certificate = certify(self.problem, beta, weights=best.weights, intercept=b)
+        found = self.certified(self.problem, best, status, history)
+        if found.status in (Status.ITERATION_LIMIT, Status.STALLED) and not self.guaranteed:
+            return replace(found, status=Status.NO_GUARANTEE)
+        return found
+
+    def certified(self, problem: Problem, point: Point, status: Status, history: History | None = None) -> Solution:
+        """A point as a solution of a problem with these machines; its certificate decides about OPTIMAL."""
+        beta, b = problem.join(point.betas), problem.intercepts(point.intercepts)
+        certificate = certify(problem, beta, weights=point.weights, intercept=b)
         status = status.confirmed(certificate.is_optimal(self.tol))
-        if status in (Status.ITERATION_LIMIT, Status.STALLED) and not self.guaranteed:
-            status = Status.NO_GUARANTEE
-        return Solution(beta, best.weights, b, certificate.objective, certificate, status, history, self.solver)
+        known = history or History()
+        return Solution(beta, point.weights, b, certificate.objective, certificate, status, known, self.solver)
 
 
 def require(fits: bool, solver: str, problem: Problem, made_for: str, remedy: str) -> None:

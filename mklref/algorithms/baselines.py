@@ -11,7 +11,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
@@ -51,11 +51,8 @@ Interrupted
 """
 
 
-class Train(Protocol):
-    """What a rule trains machines with."""
-
-    def __call__(self, problem: Problem, weights: Array, start: Solution | None = None) -> Solution:
-        """The kernel machine with these weights, signed by the baseline."""
+Train = Callable[..., Solution]
+"""What a rule trains machines with: from a problem, weights and perhaps a start, signed by the baseline."""
 
 
 def baseline(rule: Callable[..., Solution]) -> Algorithm:

@@ -60,8 +60,8 @@ class RegularizationPath:
 
     def data(self) -> dict[str, Array]:
         """The columns by name: C, objective, relative_gap, selected, iterations, and weights (k, M)."""
-        columns = {"C": self.C, "objective": self.objective, "relative_gap": self.relative_gap}
-        return {**columns, "selected": self.selected, "iterations": self.iterations, "weights": self.weights}
+        names = ("C", "objective", "relative_gap", "selected", "iterations", "weights")
+        return {name: getattr(self, name) for name in names}
 
     def __len__(self) -> int:
         return len(self.solutions)

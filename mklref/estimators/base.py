@@ -102,10 +102,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         self.__dict__.update((name, value) for name, value in given.items() if name != "self")
 
     def _regularizer(self) -> Regularizer:
-        """The regulariser that `norm` means: p of the norm of the weights, a name, or an instance.
-
-        "groups" are those of the fitted kernels.
-        """
+        """The regulariser that `norm` means: p of the norm of the weights, a name, or an instance."""
         norm: Any = self.norm
         if isinstance(norm, str) and norm == "groups":
             if self._is_precomputed():
@@ -230,10 +227,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         return self._normalized(self._raw_kernels(X, kept), kept.weight)
 
     def _raw_kernels(self, X: Any, kept: Kept, how: Normalizer = _AS_THEY_ARE) -> KernelStack:
-        """The kernels of the samples that are kept, normalised if it is said; remembers what new samples need.
-
-        Factors are normalised in any case.
-        """
+        """The same as they are, or normalised where that is said; factors are in any case."""
         wanted, storage = self._normalizer(kept.weight), checked_choice("storage", self.storage, STORAGES)
         checked_approximation(self.approximation)
         if self.approximation is not None and (self._is_precomputed() or is_sparse(X)):

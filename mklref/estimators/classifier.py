@@ -207,13 +207,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
 
     @property
     def predict_proba(self) -> NoReturn:
-        """Not there: scores are no probabilities until sklearn.calibration.CalibratedClassifierCV has fitted them.
-
-        Raises
-        ------
-        AttributeError
-            Always, so that hasattr says no; it names the remedy.
-        """
+        """Not there, so that hasattr says no: sklearn.calibration.CalibratedClassifierCV makes scores probabilities."""
         raise AttributeError(
             "predict_proba: scores are not probabilities; fit CalibratedClassifierCV(model, ensemble=False) of "
             "sklearn.calibration in place of the model, which has it."

@@ -236,10 +236,7 @@ def points_of_fold(
 def _path(
     parts: list[Part], regularizers: list[Regularizer], Cs: Array, options: Sequence[Any]
 ) -> tuple[list[list[Any]], list[tuple[int, bool]]]:
-    """The solutions of all parts, and for each norm and descending C which of them serve, and whether once more.
-
-    Ctrl-C ends the list early.
-    """
+    """The solutions of all parts, and for each norm and C up to Ctrl-C which of them serve, and whether once more."""
     solved: list[tuple[list[Any], list[Any]]] = []
     """Problems and solutions of all parts."""
     of_point: list[tuple[int, bool]] = []

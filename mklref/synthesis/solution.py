@@ -99,13 +99,7 @@ class SynthesisSolution:
         return scores(array.astype(np.float64, copy=False), A) + self.bias
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the point and its certificate as an .npz of plain arrays; no pickle. The history is not saved.
-
-        Raises
-        ------
-        InvalidType
-            No path.
-        """
+        """Write the point and its certificate as an .npz of plain arrays; no pickle. The history is not saved."""
         facts = {
             "format": _FORMAT,
             "objective": self.objective,
@@ -124,8 +118,6 @@ class SynthesisSolution:
         ------
         UnsafeFile
             Damaged, truncated, hostile or foreign files, and solutions of another type.
-        InvalidType
-            No path.
         """
         arrays, facts = read_arrays(path)
         with well_formed(path, "a saved SynthesisSolution"):

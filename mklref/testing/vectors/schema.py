@@ -67,10 +67,7 @@ def record_of_problem(problem: Problem, **more: Any) -> Record:
 def problem_from_record(record: Mapping[str, Any]) -> Problem:
     """The problem of a record; what is missing has the defaults of `Problem`: C = 1, hinge, Lp(1), an intercept.
 
-    Raises
-    ------
-    InvalidInput, InvalidType
-        kernels or y are missing, an unknown name, loss or regulariser, parameters that do not fit.
+    `InvalidInput` or `InvalidType` for an unknown name, loss or regulariser, and without kernels or y.
     """
     require(record, "kernels", "y")
     loss: Loss = _component(record, "loss", "hinge", LOSSES, {})
@@ -93,13 +90,7 @@ def problem_from_record(record: Mapping[str, Any]) -> Problem:
 
 
 def answer_from_record(record: Mapping[str, Any]) -> Answer:
-    """The answer of a record: dual_coef, perhaps weights, intercept, objective, lower, converged.
-
-    Raises
-    ------
-    InvalidInput
-        dual_coef is missing; an unknown name.
-    """
+    """The answer of a record, or `InvalidInput`: dual_coef, perhaps weights, intercept, objective, lower, converged."""
     require(record, "dual_coef")
     _require_known(record, SOLUTION, _SOLUTION_FIELDS)
     weights = record.get("weights")
