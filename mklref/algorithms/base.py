@@ -31,13 +31,13 @@ import numpy as np
 from mklref._run import ABSURD, Best, Recorder, check_options, check_range, check_start
 from mklref._threads import blas_threads
 from mklref._typing import Array
-from mklref.algorithms.point import Point, feasible_weights, point_of, regularizer_of, rounding_of
+from mklref.algorithms.point import Point, feasible_weights, point_of, rounding_of
 from mklref.certificate import certify
 from mklref.certificate.bounds import relative, unit_of
 from mklref.exceptions import NotApplicable
 from mklref.machines import machine_for
 from mklref.machines.machine import SPARE, Machine
-from mklref.problem import Problem
+from mklref.problem import Problem, require_problem
 from mklref.solution import History, Record, Solution, Status
 
 Callback: TypeAlias = Callable[[Record], object]
@@ -86,10 +86,9 @@ class Run:
         progress: bool = False,
         start: Solution | None = None,
     ) -> None:
-        self.regularizer = regularizer_of(problem)
-        self.problems = [part.problem for part in problem.machines]
         check_options(problem, tol, max_iter, max_time, callback, progress)
-        self.solver, self.problem = solver, problem
+        self.problems = [part.problem for part in problem.machines]
+        self.solver, self.problem, self.regularizer = solver, problem, problem.regularizer
         self.tol = tol
         self.precision = max((_EXACT * min(tol, 1.0)) ** 2, _ROUNDING)
         """Relative accuracy of every J(theta)."""
@@ -351,7 +350,7 @@ def algorithm(
             start: Solution | None = None,
             **own: Any,
         ) -> Solution:
-            regularizer_of(problem)
+            require_problem(problem)
             require(fits(problem), steps.__name__, problem, made_for, remedy)
             run = Run(steps.__name__, problem, tol, max_iter, max_time, callback, progress, start)
             return run.follow(steps(run, **own))

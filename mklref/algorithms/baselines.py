@@ -20,10 +20,9 @@ from mklref._run import ABSURD
 from mklref._typing import Array
 from mklref._validate import checked_number
 from mklref.algorithms.base import Algorithm, Callback, Run, presented, require
-from mklref.algorithms.point import regularizer_of
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels import center
-from mklref.problem import Problem, on_samples
+from mklref.problem import Problem, on_samples, require_problem
 from mklref.regularizers import Fixed
 from mklref.solution import Solution
 
@@ -69,7 +68,7 @@ def baseline(rule: Callable[..., Solution]) -> Algorithm:
         progress: bool = False,
         **own: Any,
     ) -> Solution:
-        regularizer_of(problem)
+        require_problem(problem)
         options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "max_time": max_time}
         options |= {"callback": callback, "progress": progress, "name": rule.__name__}
         return rule(problem, partial(_trained, **options), **own)
@@ -207,7 +206,7 @@ def easymkl(problem: Problem, train: Train, *, lam: float = 0.5) -> Solution:
 
 def _check(name: str, problem: Any) -> None:
     """Refuse what is no problem, and several classes."""
-    regularizer_of(problem)
+    require_problem(problem)
     remedy = "For several classes use mklref.solve with regularizer Fixed(weights)."
     require(not problem.several, name, problem, "one machine", remedy)
 

@@ -11,10 +11,10 @@ from mklref._run import ABSURD
 from mklref._typing import Array
 from mklref._validate import checked_count
 from mklref.algorithms.base import Callback, Run, require
-from mklref.algorithms.point import Point, regularizer_of
+from mklref.algorithms.point import Point
 from mklref.algorithms.stationary import GroupPoint, StationaryPoint, settle
 from mklref.exceptions import InvalidParameter, InvalidType
-from mklref.problem import Problem
+from mklref.problem import Problem, require_problem
 from mklref.regularizers import Groups
 from mklref.regularizers.groups import group_owners, group_sizes, optimal_shares
 from mklref.solution import Solution
@@ -228,13 +228,12 @@ def group_wrapper(
     ------
     NotApplicable
         For other regularisers; for several classes with `exponents`.
-    InvalidParameter
-        A bad option, or exponents of a convex problem.
-    InvalidType
-        Restarts without a Generator.
+    InvalidParameter, InvalidType
+        A bad option, exponents of a convex problem, or restarts without a Generator.
     """
+    require_problem(problem)
     require(
-        isinstance(regularizer_of(problem), Groups) and (exponents is None or not problem.several),
+        isinstance(problem.regularizer, Groups) and (exponents is None or not problem.several),
         "group_wrapper",
         problem,
         "Groups(groups, p, q), and with exponents for one machine",

@@ -14,10 +14,9 @@ import numpy as np
 from mklref._run import along
 from mklref._typing import Array
 from mklref._validate import check_callback, check_time, checked_flag, checked_real, checked_values
-from mklref.algorithms.point import regularizer_of
 from mklref.algorithms.simplemkl import simplemkl
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
-from mklref.problem import Problem
+from mklref.problem import Problem, require_problem
 from mklref.solution import Solution
 
 SELECTED = 1e-4
@@ -115,16 +114,13 @@ def regularization_path(
         No problem; a callback that cannot be called; a solver that cannot be called, or that returns no `Solution`.
     NotApplicable
         A solver without a start while `warm`; `exponents` of `group_wrapper`, whose stationary points have no gap.
-    Interrupted
-        On Ctrl-C, and where a cluster is lost; its `path` has the points that were finished, its `solution` the one
-        that was not.
-    KernelsLost
-        Kernels on disk changed or vanished; with a `path` and a `solution` as well.
+    Interrupted, KernelsLost
+        As `mklref.solve_path`, with a `path` of the points that were finished.
     """
     if not callable(solver):
         raise InvalidType(f"solver is {solver!r}; give a function, for instance mklref.algorithms.simplemkl.")
     check_callback(callback, "solution")
-    regularizer_of(problem)
+    require_problem(problem)
     check_time(max_time)
     given = {**options, "tol": tol} | ({} if max_time is None else {"max_time": max_time})
     name = _checked_solver(solver, checked_flag("warm", warm), given)

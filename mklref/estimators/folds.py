@@ -50,10 +50,7 @@ class Point:
 
 
 def _solved(problem: Any, start: Any, forms: Any, options: Sequence[Any]) -> tuple[Any, Any]:
-    """The solution from a start, or the better one of it and a fresh one where the start has led nowhere.
-
-    With it the forms, which serve the next problem on these kernels.
-    """
+    """The better solution, from a start or where that led nowhere a fresh one; and the forms, for the next problem."""
     run, status = run_from(problem, start, forms, *options)
     solution = _claimed(run, status)
     if start is not None and solution.status is not Status.OPTIMAL:
