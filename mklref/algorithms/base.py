@@ -115,12 +115,10 @@ class Run:
         self.svm_calls = self.gradient_calls = self.inner_steps = 0
         self.rounding = 0.0
         """What rounding added to the last gap that it alone left open."""
-        self.stops_by_gap = True
-        """False for an algorithm that ends its loop by a criterion of its own."""
+        self.stop = "gap"
+        """What has to fall below tol: the certified gap, or by its name one of the `measures` of the algorithm."""
         self.guaranteed = True
         """False for one whose loop need not converge: where it ends uncertified, the status is NO_GUARANTEE."""
-        self.ending = Status.STALLED
-        """Why the loop of the algorithm ended, if it ended by itself and without a certificate."""
         self.measures: dict[str, float] = {}
         """To be filled in before a yield: the `measures` of the iteration."""
 
@@ -180,7 +178,7 @@ class Run:
                         return self._solution(status)
             except OutOfTime:
                 return self._solution(Status.TIME_LIMIT)
-        return self._solution(self.ending)
+        return self._solution(Status.STALLED)
 
     def _interrupted(self) -> Solution | None:
         return None if self.best.point is None else self._solution(Status.INTERRUPTED)
@@ -220,7 +218,9 @@ class Run:
     def _record(self, point: Point) -> Status | None:
         best = self.best.point
         ended = None
-        if self.stops_by_gap and best is not None:
+        if self.stop != "gap":
+            ended = Status.INACCURATE if self.measures[self.stop] <= self.tol else None
+        elif best is not None:
             ended = Status.OPTIMAL if self.reached(best) else Status.STALLED if self._rounded(point) else None
         record = self.iteration(point.weights, point.objective, self.best.lower, self.best.upper)
         return self.recorder.add(record, record.relative_gap, ended)
