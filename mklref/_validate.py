@@ -263,12 +263,13 @@ def require_finite(
 
 
 def checked_array(
-    data: Any, label: str, shape: tuple[int, ...], remedy: str = "", error: type[InvalidInput] = InvalidParameter
+    data: Any, label: str, shape: tuple[int | str, ...], remedy: str = "", error: type[InvalidInput] = InvalidParameter
 ) -> Array:
-    """A float64 array of this shape, if `data` is a finite one; else an error that names it."""
+    """A float64 array of this shape, if `data` is a finite one; else an error that names it. A letter is any length."""
     array = as_float_array(data, label, error)
-    if array.shape != shape:
-        raise error(f"{label} has shape {array.shape}; expected {shape}{remedy}.")
+    if array.ndim != len(shape) or any(n != m and isinstance(n, int) for n, m in zip(shape, array.shape, strict=True)):
+        expected = str(shape).replace("'", "")
+        raise error(f"{label} has shape {array.shape}; expected {expected}{remedy}.")
     require_finite(array, label, error, remedy="")  # of what a solver returned there is no sample to drop
     return array.astype(np.float64, copy=False)
 

@@ -35,6 +35,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import (
     as_float_array,
+    checked_array,
     checked_count,
     checked_flag,
     checked_number,
@@ -110,10 +111,7 @@ def supremum(kernels: Any, signs: Any, p: float, *, radius: float = 1.0) -> Arra
     grams = _checked_kernels(kernels)
     dual, C = conjugate_exponent(_checked_p(p)), checked_positive("radius", radius)
     n = grams.shape[1]
-    sigma = as_float_array(signs, "signs", InvalidParameter).astype(np.float64, copy=False)
-    if sigma.ndim != 2 or sigma.shape[1] != n:
-        raise InvalidParameter(f"signs has shape {sigma.shape}; expected (draws, {n}), one sign for each sample.")
-    require_finite(sigma, "signs", InvalidParameter)
+    sigma = checked_array(signs, "signs", ("draws", n), ", one sign for each sample")
     # Powers of two as units, which change no digit: sums of large kernels, and squares of large numbers, leave float64.
     size, length = _unit(grams.own_diagonals.max()), _unit(np.abs(sigma).max(initial=0.0))
     sigma, squares = sigma / length, np.zeros((len(sigma), len(grams)))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, as_one_kind, checked_choice, require_finite
+from mklref._validate import as_one_kind, checked_array, checked_choice
 from mklref.certificate import Certificate, certify
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType
 from mklref.losses import Loss
@@ -111,10 +111,7 @@ class MulticlassProblem(Problem):
 
         Equal numbers of won pairs are decided by how clearly they were won.
         """
-        scores = as_float_array(scores, "scores", InvalidParameter)
-        if scores.ndim != 2 or scores.shape[1] != len(self.machines):
-            raise InvalidParameter(f"scores has shape {scores.shape}; expected (k, {len(self.machines)}).")
-        require_finite(scores, "scores", InvalidParameter)
+        scores = checked_array(scores, "scores", ("k", len(self.machines)))
         if self.strategy == "one_vs_one":
             scores = votes(scores, len(self.classes))
         return self.classes[scores.argmax(axis=1)]

@@ -220,10 +220,6 @@ def group_wrapper(
     rng : numpy Generator
         For the restarts.
 
-    Returns
-    -------
-    Solution or StationaryPoint
-
     Raises
     ------
     NotApplicable

@@ -102,10 +102,6 @@ def regularization_path(
     **options
         Passed to the solver, for instance max_iter or progress.
 
-    Returns
-    -------
-    RegularizationPath
-
     Raises
     ------
     InvalidParameter

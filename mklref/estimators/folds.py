@@ -198,10 +198,7 @@ def points_of_fold(
     Cs: Array,
     scoring: Any,
 ) -> list[Point | None] | Unfinished:
-    """The points of one fold, all norms of each C, solved norm by norm and by descending C with warm starts.
-
-    Where Ctrl-C, or the end of the search, comes first, those that were solved by then and None for the others.
-    """
+    """The points of one fold, all norms of each C; None where Ctrl-C, or the end of the search, came before."""
     own_weight = None if weight is None else weight[fold.train]
     grams, by_kernel, constant = part(raw, model.kernel_names_, fold.train, fold.test, model._normalizer(own_weight))
     rows = np.moveaxis(by_kernel, 0, 1)

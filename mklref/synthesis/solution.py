@@ -76,11 +76,7 @@ class SynthesisSolution:
         Parameters
         ----------
         kernels_new : array (tau, k, N)
-            k_t(expansion point, new sample): rows are new samples. A constant kernel is not to be given.
-
-        Returns
-        -------
-        array (k,)
+            k_t(expansion point, new sample): rows are the k new samples. A constant kernel is not to be given.
 
         Raises
         ------

@@ -83,10 +83,6 @@ def judge(
     suspects : bool
         Whether to look for weights that are missing, and for the cause of an open gap, which takes kernels in memory.
 
-    Returns
-    -------
-    Verdict
-
     Raises
     ------
     InvalidType, InvalidParameter

@@ -47,10 +47,6 @@ def check_directory(
         Prove the bounds of every answer, rounding errors included; what has no such proof (regularisers without one,
         kernels that are not proven semidefinite) is excluded.
 
-    Returns
-    -------
-    Report
-
     Raises
     ------
     InvalidType, InvalidParameter
