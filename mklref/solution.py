@@ -214,6 +214,12 @@ class Solution:
     _BOUNDS: ClassVar[Any] = Certificate
 
 
+def selected(weights: Any) -> Any:
+    """How many kernels count: those whose weight is above 1e-4 of the largest, (..., M) -> (...)."""
+    sizes = np.abs(weights)
+    return np.count_nonzero(sizes > 1e-4 * sizes.max(axis=-1, keepdims=True), axis=-1)
+
+
 _FACTS = ("format", "intercept", "objective", "status", "solver", "certificate")
 
 

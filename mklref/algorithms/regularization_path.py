@@ -17,10 +17,7 @@ from mklref._validate import check_callback, check_time, checked_flag, checked_r
 from mklref.algorithms.simplemkl import simplemkl
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.problem import Problem, require_problem
-from mklref.solution import Solution
-
-SELECTED = 1e-4
-"""A kernel counts as selected if its weight is above this share of the largest one."""
+from mklref.solution import Solution, selected
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ class RegularizationPath:
     @property
     def selected(self) -> Array:
         """The number of kernels whose weight is above 1e-4 of the largest, (k,)."""
-        return np.array([np.count_nonzero(theta > SELECTED * theta.max()) for theta in self.weights])
+        return np.array([selected(theta) for theta in self.weights])
 
     @property
     def objective(self) -> Array:
