@@ -69,13 +69,7 @@ def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     that is killed leaves it. Owner, mode and access lists are those of the old file. A link is followed. A device, a
     pipe or a descriptor such as /dev/stdout holds nothing to lose, and is written as it stands.
 
-    Raises
-    ------
-    InvalidType
-        No path, but for instance a number, which `open` takes for a descriptor.
-    OSError
-        With the name of the file, as `open` does: a directory, one that is missing or takes no file, a file that is
-        protected from writing, a full disk.
+    `OSError` names the file, as that of `open` does; `InvalidType` what is no path.
     """
     checked_path(path)
     try:
@@ -152,6 +146,17 @@ def require_format(path: str | PathLike[str], found: Any, *expected: str) -> Non
         owner = _OWNERS.get(str(found))
         hint = f" It holds a {owner.rpartition('.')[2]}: load it with {owner}.load." if owner else ""
         raise UnsafeFile(f"{path} has format {found!r}; this version reads {' and '.join(map(repr, expected))}.{hint}")
+
+
+@contextmanager
+def well_formed(path: str | PathLike[str], what: str) -> Iterator[None]:
+    """Within it, whatever does not fit in the content of a file is an `UnsafeFile`: this is not `what` it should be."""
+    try:
+        yield
+    except UnsafeFile:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError) as damaged:
+        raise UnsafeFile(f"{path} is not {what}: {damaged!r}.") from damaged
 
 
 def _members(arrays: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:

@@ -53,9 +53,9 @@ def improved(
     enough: Callable[[Certificate], bool],
     certificate: Certificate | None = None,
 ) -> tuple[Point, Certificate]:
-    """The best of a point and its candidates by certified gap; no more are asked for once one is good enough.
+    """The best of a point and its candidates by certified gap, none of which violates constraints more than the last.
 
-    A candidate violates no constraint by more than what it replaces, and ends the search if it is not finite.
+    Candidates that are not finite are passed over, and no more are asked for once one is good enough.
     """
     best = point
     if certificate is None:
@@ -237,7 +237,6 @@ def best_shares(gradients: Array, weights: Array) -> Array:
 
 
 def _norms(regularizer: Regularizer, squares: Array) -> tuple[Array, Parts | None]:
-    """g, and the parts of R* there."""
     g = np.sqrt(np.maximum(squares, 0.0))
     return g, regularizer.parts(g)
 

@@ -48,10 +48,7 @@ def cores() -> int:
 
 
 def threads() -> int:
-    """Number of threads for passes over the kernel stack: MKLREF_NUM_THREADS, by default all available cores.
-
-    Within `at_most` no more than that; `InvalidParameter` if the variable is not a positive integer.
-    """
+    """Threads for passes over the kernel stack: MKLREF_NUM_THREADS or all cores, within `at_most` no more than that."""
     asked = os.environ.get("MKLREF_NUM_THREADS")
     if asked is None:
         return min(_share.get(), cores())

@@ -29,10 +29,7 @@ _GROUP = Path("/sys/fs/cgroup")
 
 
 def limit(max_bytes: int | None = None) -> int:
-    """What a file may unpack to: `max_bytes` if it is given, else what MKLREF_MAX_BYTES says, else 4 GiB.
-
-    `InvalidParameter` if that is no positive integer.
-    """
+    """What a file may unpack to: `max_bytes` if it is given, else what MKLREF_MAX_BYTES says, else 4 GiB."""
     if max_bytes is not None:
         return max_bytes
     text = os.environ.get(LIMIT)

@@ -23,10 +23,7 @@ from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, Inv
 
 
 def checked_real(label: str, value: Any, remedy: str) -> float:
-    """`value` as a float if it is a real number, infinite or NaN included; an integer beyond float64 is infinite.
-
-    `InvalidType` for anything else, such as a text, a bool or a complex number.
-    """
+    """`value` as a float if it is a real number, infinite or NaN included; an integer beyond float64 is infinite."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
         raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); {remedy}")
     number: Any = value
@@ -37,10 +34,7 @@ def checked_real(label: str, value: Any, remedy: str) -> float:
 
 
 def checked_number(label: str, value: Any, interval: str, inside: Callable[[float], bool], remedy: str) -> float:
-    """`value` as a float if it is a number in the interval.
-
-    `InvalidType` if it is no real number, `InvalidParameter` outside of the interval, or if float64 cannot hold it.
-    """
+    """`value` as a float if it is a number in the interval that float64 can hold."""
     number = checked_real(label, value, f"give a number in {interval}: {remedy}")
     if not inside(number) or (np.isinf(number) and not isinstance(value, float | np.floating)):
         raise InvalidParameter(f"{label} = {shown(value)} must lie in {interval}: {remedy}")
@@ -173,10 +167,7 @@ def check_callback(callback: Any, argument: str) -> None:
 
 
 def asks_to_stop(callback: Any, argument: Any) -> bool:
-    """Call a callback, if there is one; says whether it asks to stop.
-
-    `InvalidType` if it returns what is neither true nor false, as an array of several numbers.
-    """
+    """Call a callback, if there is one; says whether it asks to stop."""
     if callback is None:
         return False
     answer = callback(argument)
@@ -214,11 +205,10 @@ def require_unmasked(**given: Any) -> None:
 
 
 def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKernel) -> FloatArray:
-    """Return `data` as a float64 or float32 array, a view wherever possible.
+    """`data` as a float64 or float32 array, a view wherever possible; integers become float64.
 
-    Integers become float64. `InvalidType` for complex, boolean, object, sparse and masked data, because their
-    conversion would silently drop something, and for long doubles that float64 cannot hold; the given error for a
-    ragged sequence.
+    Refused is what a conversion would silently change: complex, boolean, object, sparse and masked data, numbers that
+    float64 cannot hold; and, with the given error, a ragged sequence.
     """
     sparse = sys.modules.get("scipy.sparse")  # who has a sparse matrix has imported it; we save that time
     if sparse is not None and sparse.issparse(data):
@@ -273,12 +263,13 @@ def require_finite(
 
 
 def checked_array(
-    data: Any, label: str, shape: tuple[int, ...], remedy: str = "", error: type[InvalidInput] = InvalidParameter
+    data: Any, label: str, shape: tuple[int | str, ...], remedy: str = "", error: type[InvalidInput] = InvalidParameter
 ) -> Array:
-    """A float64 array of this shape, if `data` is a finite one; else an error that names it."""
+    """A float64 array of this shape, if `data` is a finite one; else an error that names it. A letter is any length."""
     array = as_float_array(data, label, error)
-    if array.shape != shape:
-        raise error(f"{label} has shape {array.shape}; expected {shape}{remedy}.")
+    if array.ndim != len(shape) or any(n != m and isinstance(n, int) for n, m in zip(shape, array.shape, strict=True)):
+        expected = str(shape).replace("'", "")
+        raise error(f"{label} has shape {array.shape}; expected {expected}{remedy}.")
     require_finite(array, label, error, remedy="")  # of what a solver returned there is no sample to drop
     return array.astype(np.float64, copy=False)
 

@@ -19,6 +19,10 @@ Throughout k_m(x, x) <= R^2, c = 23/22, and logarithms are natural.
 
 The corollary is printed as one on H^1; it is one on H^p (erratum L14). The rate sqrt(M) log M that the paper gives for
 p = inf is true and loose, for it grows as sqrt(M log M).
+
+Names mean the same everywhere: `n_samples` n >= 1, `n_kernels` M >= 2 (for M = 1 the logarithm is zero, and so would be
+the bound), `p` in [1, inf], `kernel_radius` R > 0 (1 for spherically normalised kernels), `radius` C > 0; `InvalidType`
+and `InvalidParameter` say which one is none or out of range.
 """
 
 from __future__ import annotations
@@ -31,6 +35,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import (
     as_float_array,
+    checked_array,
     checked_count,
     checked_flag,
     checked_number,
@@ -106,10 +111,7 @@ def supremum(kernels: Any, signs: Any, p: float, *, radius: float = 1.0) -> Arra
     grams = _checked_kernels(kernels)
     dual, C = conjugate_exponent(_checked_p(p)), checked_positive("radius", radius)
     n = grams.shape[1]
-    sigma = as_float_array(signs, "signs", InvalidParameter).astype(np.float64, copy=False)
-    if sigma.ndim != 2 or sigma.shape[1] != n:
-        raise InvalidParameter(f"signs has shape {sigma.shape}; expected (draws, {n}), one sign for each sample.")
-    require_finite(sigma, "signs", InvalidParameter)
+    sigma = checked_array(signs, "signs", ("draws", n), ", one sign for each sample")
     # Powers of two as units, which change no digit: sums of large kernels, and squares of large numbers, leave float64.
     size, length = _unit(grams.own_diagonals.max()), _unit(np.abs(sigma).max(initial=0.0))
     sigma, squares = sigma / length, np.zeros((len(sigma), len(grams)))
@@ -133,11 +135,8 @@ def rademacher_complexity(
 
     Parameters
     ----------
-    kernels : array (M, n, n), sequence of (n, n) arrays, or KernelStack
-    p : float
-        In [1, inf].
-    radius : float
-        C, positive.
+    kernels, p, radius
+        As `supremum`.
     draws : int
         How many vectors of signs, at least 2.
     rng : numpy.random.Generator, optional
@@ -177,15 +176,8 @@ def conversion_factor(n_kernels: int, p: float, source: float = 1.0) -> float:
     ----------
     n_kernels : int
         M, at least 1.
-    p : float
-        In [1, inf]: of the class whose complexity is bounded.
-    source : float
-        r in [1, inf]: of the class whose complexity is known.
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        Arguments out of range.
+    p, source : float
+        p and r in [1, inf]: of the class whose complexity is bounded, and of that whose complexity is known.
     """
     M = checked_count("n_kernels", n_kernels, 1, "a class has at least one kernel.")
     excess = 1.0 / _checked_p(source, "source") - 1.0 / _checked_p(p)
@@ -193,22 +185,7 @@ def conversion_factor(n_kernels: int, p: float, source: float = 1.0) -> float:
 
 
 def complexity_bound(n_samples: int, n_kernels: int, p: float, *, kernel_radius: float = 1.0) -> float:
-    """sqrt(c e M^{1/p*} ceil(log M) R^2 / n): Theorem 8 for p = 1, its corollary with Theorem 6 beyond.
-
-    Parameters
-    ----------
-    n_samples, n_kernels : int
-        n >= 1 and M >= 2: for M = 1 the logarithm is zero, and so would be the bound.
-    p : float
-        In [1, inf].
-    kernel_radius : float
-        R, positive, with k_m(x, x) <= R^2 for all m and x; 1 for spherically normalised kernels.
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        Arguments out of range.
-    """
+    """sqrt(c e M^{1/p*} ceil(log M) R^2 / n): Theorem 8 for p = 1, its corollary with Theorem 6 beyond."""
     n, M, R = _checked_sizes(n_samples, n_kernels, kernel_radius)
     sparse = R * math.sqrt(CONSTANT * math.e * math.ceil(math.log(M)) / n)
     return conversion_factor(M, p) * sparse
@@ -221,22 +198,13 @@ def cortes_bound(
 
     Parameters
     ----------
-    n_samples, n_kernels : int
-        n >= 1, M >= 2.
+    n_samples, n_kernels, kernel_radius
+        As `complexity_bound`.
     p : float
-        p*/(p* - 1) for an integer p*: 2, 3/2, 4/3, ...; inf for p* = 1.
-    kernel_radius : float
-        R, positive.
+        p*/(p* - 1) for an integer p*, else `InvalidParameter`: 2, 3/2, 4/3, ...; inf for p* = 1.
     e_factor : bool
         Whether to keep the factor e, with which Kloft quotes it. Without it no complexity that we measured exceeds
         the bound either.
-
-    Raises
-    ------
-    InvalidParameter
-        Arguments out of range, or p* not an integer.
-    InvalidType
-        e_factor that is not a bool.
     """
     n, M, R = _checked_sizes(n_samples, n_kernels, kernel_radius)
     dual = conjugate_exponent(_checked_p(p))
@@ -255,14 +223,9 @@ def class_radius(norms: Any, p: float) -> float:
     Parameters
     ----------
     norms : array (M,)
-        Nonnegative; of a solution, weights times sqrt(beta'K_m beta).
+        Nonnegative and finite; of a solution, weights times sqrt(beta'K_m beta).
     p : float
         In [1, inf].
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        Norms that are not a nonnegative finite vector, or p out of range.
     """
     rho = as_float_array(norms, "norms", InvalidParameter).astype(np.float64, copy=False)
     if rho.ndim != 1 or not len(rho):
@@ -318,26 +281,19 @@ def risk_bound(
     ----------
     empirical_risk : float
         1/n sum_i V(y_i h(x_i)) in [0, 1], for a loss V with values in [0, 1] and V(t) = 1 for t <= 0.
-    n_samples, n_kernels : int
-        n >= 1, M >= 2.
-    p : float
-        In [1, inf].
+    n_samples, n_kernels, p, kernel_radius
+        As `complexity_bound`.
     lipschitz : float
         L, positive: the Lipschitz constant of V.
     delta : float
         In (0, 1).
-    kernel_radius, radius : float
-        R and C, positive. C has to be chosen before the samples are seen.
+    radius : float
+        C, positive, and chosen before the samples are seen.
 
     Returns
     -------
     float
         Above 1 it says nothing.
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        Arguments out of range.
     """
     risk = checked_number(
         "empirical_risk", empirical_risk, "[0, 1]", lambda r: 0.0 <= r <= 1.0, "the mean of a loss with these values."
@@ -369,22 +325,10 @@ def radius_margin_bound(
         As `risk_bound`.
     margin : float
         gamma, positive, chosen before the samples are seen.
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        Arguments out of range.
     """
-    return risk_bound(
-        empirical_risk,
-        n_samples,
-        n_kernels,
-        p,
-        lipschitz=1.0 / checked_positive("margin", margin),
-        delta=delta,
-        kernel_radius=kernel_radius,
-        radius=radius,
-    )
+    steepness = 1.0 / checked_positive("margin", margin)
+    common: dict[str, float] = {"delta": delta, "kernel_radius": kernel_radius, "radius": radius}
+    return risk_bound(empirical_risk, n_samples, n_kernels, p, lipschitz=steepness, **common)
 
 
 def margin_risk(scores: Any, y: Any, margin: float) -> float:

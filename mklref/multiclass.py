@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, as_one_kind, checked_choice, require_finite
+from mklref._validate import as_one_kind, checked_array, checked_choice
 from mklref.certificate import Certificate, certify
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType
 from mklref.losses import Loss
@@ -92,7 +92,6 @@ class MulticlassProblem(Problem):
         return targets
 
     def _machine(self, members: NDArray[np.intp], positive: int, negative: int | None) -> Machine:
-        """One class against another one, on the samples of both, or against the rest, on all."""
         seen = np.ones(len(members), dtype=bool) if negative is None else np.isin(members, (positive, negative))
         samples = np.flatnonzero(seen)
         samples.flags.writeable = False
@@ -108,21 +107,11 @@ class MulticlassProblem(Problem):
         return certify(self, dual_coef, weights=weights, intercept=intercepts)
 
     def assign(self, scores: Any) -> Any:
-        """The class of each sample from the scores (k, P): the largest one, or the winner of most pairs.
+        """The class of each sample from finite scores (k, P): the largest one, or the winner of most pairs.
 
         Equal numbers of won pairs are decided by how clearly they were won.
-
-        Raises
-        ------
-        InvalidParameter
-            Scores that are not finite, or not one for each machine.
-        InvalidType
-            No numbers.
         """
-        scores = as_float_array(scores, "scores", InvalidParameter)
-        if scores.ndim != 2 or scores.shape[1] != len(self.machines):
-            raise InvalidParameter(f"scores has shape {scores.shape}; expected (k, {len(self.machines)}).")
-        require_finite(scores, "scores", InvalidParameter)
+        scores = checked_array(scores, "scores", ("k", len(self.machines)))
         if self.strategy == "one_vs_one":
             scores = votes(scores, len(self.classes))
         return self.classes[scores.argmax(axis=1)]
@@ -180,9 +169,7 @@ _SORTED = "biufUSMm"
 def encode_classes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
     """The classes y of n samples, and the different ones in sorted order; read-only copies.
 
-    `InvalidTarget` for another shape, fewer than two classes, NaN, infinity or no date among them, and what
-    `as_one_kind` refuses; `InvalidType` for masked, sparse or complex data, or objects that are neither numbers nor
-    texts nor dates.
+    `InvalidTarget` or `InvalidType` for what is no array of at least two classes that have an order and stay apart.
     """
     sparse = sys.modules.get("scipy.sparse")
     if isinstance(y, np.ma.MaskedArray) or (sparse is not None and sparse.issparse(y)):

@@ -64,7 +64,6 @@ class Frozen:
         return type(self)(**{**self._arguments(), **changes})
 
     def _arguments(self) -> dict[str, Any]:
-        """What it was built from."""
         return {name: getattr(self, name) for name in self._ARGUMENTS}
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -170,10 +170,26 @@ class UnknownOptions(InvalidParameter):
     """A solver does not take the options that it was given."""
 
 
-def require_known(failures: Sequence[Exception]) -> None:
-    """Raise `UnknownOptions` if no solver that failed did so for another reason."""
-    if all(isinstance(failure, UnknownOptions) for failure in failures):
+def first_confirmed(solver: str | None, solve: Callable[[str], Any]) -> tuple[Any, list[Exception]]:
+    """The first solution of the solvers, or of one, that is OPTIMAL, else that of the smallest gap; and what failed.
+
+    None if each one failed, and `UnknownOptions` if each did so for its options.
+    """
+    best: Any = None
+    failures: list[Exception] = []
+    for name in SOLVERS if solver is None else [solver_name(solver)]:
+        try:
+            solution = solve(name)
+        except (SolverFailure, UnknownOptions) as failure:
+            failures.append(failure)
+            continue
+        if best is None or solution.certificate.gap < best.certificate.gap:
+            best = solution
+        if best.status is Status.OPTIMAL:
+            break
+    if best is None and all(isinstance(failure, UnknownOptions) for failure in failures):
         raise UnknownOptions(" ".join(map(str, failures)))
+    return best, failures
 
 
 class Compiled:
@@ -206,20 +222,10 @@ class Compiled:
         problem = self.problem if C is None else self.problem.replace(C=C)
         checked_flag("polish", polish)
         checked_number("tol", tol, "[0, inf]", lambda x: x >= 0.0, "a relative duality gap.")
-        best: Any = None
-        failures: list[Exception] = []
-        for name in SOLVERS if solver is None else [solver_name(solver)]:
-            try:
-                solution = self._solve_with(name, problem, tol, polish, solver_options)
-            except (SolverFailure, UnknownOptions) as failure:
-                failures.append(failure)
-                continue
-            if best is None or solution.certificate.gap < best.certificate.gap:
-                best = solution
-            if best.status is Status.OPTIMAL:
-                break
+        best, failures = first_confirmed(
+            solver, lambda name: self._solve_with(name, problem, tol, polish, solver_options)
+        )
         if best is None:
-            require_known(failures)
             raise self._failure(failures, solver_options)
         return best
 

@@ -93,11 +93,6 @@ class SignedProblem(Problem):
 
         They are mixed with the uniform combination of the kernels of unit trace until the kernel has no negative
         eigenvalue beyond rounding.
-
-        Raises
-        ------
-        InvalidParameter, InvalidType
-            Not M finite numbers.
         """
         weights = checked_array(weights, "weights", (self.n_kernels,))
         centre = self.trace / self.n_kernels / self.traces

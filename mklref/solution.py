@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mklref._files import read_arrays, require_format, write_arrays
+from mklref._files import read_arrays, require_format, well_formed, write_arrays
 from mklref._typing import Array
 from mklref._validate import require_finite
 from mklref.certificate import Certificate
@@ -154,7 +154,6 @@ class Solution:
         write_arrays(path, arrays, {"format": self._FORMATS[self.dual_coef.ndim - 1], **facts})
 
     def _parts(self, prefix: str) -> tuple[dict[str, Array], dict[str, Any]]:
-        """Arrays and facts, without the raw point."""
         arrays = {f"{prefix}{name}": getattr(self, name) for name in self._ARRAYS}
         facts = {
             "intercept": np.asarray(self.intercept).tolist(),
@@ -205,18 +204,20 @@ class Solution:
             Damaged, truncated, hostile or foreign files.
         """
         arrays, facts = read_arrays(path)
-        try:
+        with well_formed(path, f"a saved {cls.__name__}"):
             require_format(path, facts["format"], *cls._FORMATS)
             return cls._from_parts(arrays, facts, 1 + cls._FORMATS.index(facts["format"]))
-        except (KeyError, TypeError, ValueError) as damaged:
-            if isinstance(damaged, UnsafeFile):
-                raise
-            raise UnsafeFile(f"{path} is not a saved {cls.__name__}: {damaged!r}.") from damaged
 
     _FORMATS: ClassVar[tuple[str, ...]] = ("mklref-solution-1", "mklref-solution-2")
     """Of one machine, and of several."""
     _ARRAYS: ClassVar[tuple[str, ...]] = ("dual_coef", "weights")
     _BOUNDS: ClassVar[Any] = Certificate
+
+
+def selected(weights: Any) -> Any:
+    """How many kernels count: those whose weight is above 1e-4 of the largest, (..., M) -> (...)."""
+    sizes = np.abs(weights)
+    return np.count_nonzero(sizes > 1e-4 * sizes.max(axis=-1, keepdims=True), axis=-1)
 
 
 _FACTS = ("format", "intercept", "objective", "status", "solver", "certificate")

@@ -420,7 +420,6 @@ def _tasks(strategy: str, y: Any) -> list[tuple[list[int], list[float]]]:
 
 
 def _shown(statement: dict[str, Any]) -> str:
-    """Name and parameters, numbers in decimals."""
 
     def plain(value: Any) -> Any:
         return list(map(plain, value)) if isinstance(value, list) else value if type(value) is int else number(value)

@@ -31,13 +31,13 @@ import numpy as np
 from mklref._run import ABSURD, Best, Recorder, check_options, check_range, check_start
 from mklref._threads import blas_threads
 from mklref._typing import Array
-from mklref.algorithms.point import Point, feasible_weights, point_of, regularizer_of, rounding_of
+from mklref.algorithms.point import Point, feasible_weights, point_of, rounding_of
 from mklref.certificate import certify
 from mklref.certificate.bounds import relative, unit_of
 from mklref.exceptions import NotApplicable
 from mklref.machines import machine_for
 from mklref.machines.machine import SPARE, Machine
-from mklref.problem import Problem
+from mklref.problem import Problem, require_problem
 from mklref.solution import History, Record, Solution, Status
 
 Callback: TypeAlias = Callable[[Record], object]
@@ -86,10 +86,9 @@ class Run:
         progress: bool = False,
         start: Solution | None = None,
     ) -> None:
-        self.regularizer = regularizer_of(problem)
-        self.problems = [part.problem for part in problem.machines]
         check_options(problem, tol, max_iter, max_time, callback, progress)
-        self.solver, self.problem = solver, problem
+        self.problems = [part.problem for part in problem.machines]
+        self.solver, self.problem, self.regularizer = solver, problem, problem.regularizer
         self.tol = tol
         self.precision = max((_EXACT * min(tol, 1.0)) ** 2, _ROUNDING)
         """Relative accuracy of every J(theta)."""
@@ -116,12 +115,10 @@ class Run:
         self.svm_calls = self.gradient_calls = self.inner_steps = 0
         self.rounding = 0.0
         """What rounding added to the last gap that it alone left open."""
-        self.stops_by_gap = True
-        """False for an algorithm that ends its loop by a criterion of its own."""
+        self.stop = "gap"
+        """What has to fall below tol: the certified gap, or by its name one of the `measures` of the algorithm."""
         self.guaranteed = True
         """False for one whose loop need not converge: where it ends uncertified, the status is NO_GUARANTEE."""
-        self.ending = Status.STALLED
-        """Why the loop of the algorithm ended, if it ended by itself and without a certificate."""
         self.measures: dict[str, float] = {}
         """To be filled in before a yield: the `measures` of the iteration."""
 
@@ -181,7 +178,7 @@ class Run:
                         return self._solution(status)
             except OutOfTime:
                 return self._solution(Status.TIME_LIMIT)
-        return self._solution(self.ending)
+        return self._solution(Status.STALLED)
 
     def _interrupted(self) -> Solution | None:
         return None if self.best.point is None else self._solution(Status.INTERRUPTED)
@@ -219,10 +216,11 @@ class Run:
         return self.best.note(point)
 
     def _record(self, point: Point) -> Status | None:
-        """Note one iteration and tell the callback; says why the run has to end, if it has to."""
         best = self.best.point
         ended = None
-        if self.stops_by_gap and best is not None:
+        if self.stop != "gap":
+            ended = Status.INACCURATE if self.measures[self.stop] <= self.tol else None
+        elif best is not None:
             ended = Status.OPTIMAL if self.reached(best) else Status.STALLED if self._rounded(point) else None
         record = self.iteration(point.weights, point.objective, self.best.lower, self.best.upper)
         return self.recorder.add(record, record.relative_gap, ended)
@@ -246,17 +244,23 @@ class Run:
         )
 
     def _solution(self, status: Status) -> Solution:
-        """The point of smallest gap, certified from scratch; the gap of the certificate decides about OPTIMAL."""
+        """The point of smallest gap, certified from scratch."""
         best = self.best.point
         assert best is not None
         counts = {"svm": self.svm_calls, "gradient": self.gradient_calls, "inner_steps": self.inner_steps}
         history = History(tuple(self.recorder.records), {name: float(count) for name, count in counts.items()})
-        beta, b = self.problem.join(best.betas), self.problem.intercepts(best.intercepts)
-        certificate = certify(self.problem, beta, weights=best.weights, intercept=b)
+        found = self.certified(self.problem, best, status, history)
+        if found.status in (Status.ITERATION_LIMIT, Status.STALLED) and not self.guaranteed:
+            return replace(found, status=Status.NO_GUARANTEE)
+        return found
+
+    def certified(self, problem: Problem, point: Point, status: Status, history: History | None = None) -> Solution:
+        """A point as a solution of a problem with these machines; its certificate decides about OPTIMAL."""
+        beta, b = problem.join(point.betas), problem.intercepts(point.intercepts)
+        certificate = certify(problem, beta, weights=point.weights, intercept=b)
         status = status.confirmed(certificate.is_optimal(self.tol))
-        if status in (Status.ITERATION_LIMIT, Status.STALLED) and not self.guaranteed:
-            status = Status.NO_GUARANTEE
-        return Solution(beta, best.weights, b, certificate.objective, certificate, status, history, self.solver)
+        known = history or History()
+        return Solution(beta, point.weights, b, certificate.objective, certificate, status, known, self.solver)
 
 
 def require(fits: bool, solver: str, problem: Problem, made_for: str, remedy: str) -> None:
@@ -346,7 +350,7 @@ def algorithm(
             start: Solution | None = None,
             **own: Any,
         ) -> Solution:
-            regularizer_of(problem)
+            require_problem(problem)
             require(fits(problem), steps.__name__, problem, made_for, remedy)
             run = Run(steps.__name__, problem, tol, max_iter, max_time, callback, progress, start)
             return run.follow(steps(run, **own))

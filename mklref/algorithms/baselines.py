@@ -11,7 +11,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from scipy.optimize import nnls
@@ -20,10 +20,9 @@ from mklref._run import ABSURD
 from mklref._typing import Array
 from mklref._validate import checked_number
 from mklref.algorithms.base import Algorithm, Callback, Run, presented, require
-from mklref.algorithms.point import regularizer_of
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels import center
-from mklref.problem import Problem, on_samples
+from mklref.problem import Problem, on_samples, require_problem
 from mklref.regularizers import Fixed
 from mklref.solution import Solution
 
@@ -51,11 +50,8 @@ Interrupted
 """
 
 
-class Train(Protocol):
-    """What a rule trains machines with."""
-
-    def __call__(self, problem: Problem, weights: Array, start: Solution | None = None) -> Solution:
-        """The kernel machine with these weights, signed by the baseline."""
+Train = Callable[..., Solution]
+"""What a rule trains machines with: from a problem, weights and perhaps a start, signed by the baseline."""
 
 
 def baseline(rule: Callable[..., Solution]) -> Algorithm:
@@ -72,7 +68,7 @@ def baseline(rule: Callable[..., Solution]) -> Algorithm:
         progress: bool = False,
         **own: Any,
     ) -> Solution:
-        regularizer_of(problem)
+        require_problem(problem)
         options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "max_time": max_time}
         options |= {"callback": callback, "progress": progress, "name": rule.__name__}
         return rule(problem, partial(_trained, **options), **own)
@@ -210,7 +206,7 @@ def easymkl(problem: Problem, train: Train, *, lam: float = 0.5) -> Solution:
 
 def _check(name: str, problem: Any) -> None:
     """Refuse what is no problem, and several classes."""
-    regularizer_of(problem)
+    require_problem(problem)
     remedy = "For several classes use mklref.solve with regularizer Fixed(weights)."
     require(not problem.several, name, problem, "one machine", remedy)
 
@@ -226,7 +222,6 @@ def _trained(problem: Problem, weights: Array, start: Solution | None = None, *,
 
 
 def _parts(problem: Problem, folds: Any, rng: Any) -> list[Any]:
-    """The samples dealt out to the folds, evenly over the values of y."""
     _tells_apart("best_single_kernel with folds", problem, "Omit folds.")
     if isinstance(folds, bool) or not isinstance(folds, numbers.Integral) or not 2 <= int(folds) <= problem.n_samples:
         raise InvalidParameter(f"folds = {folds!r} must be an integer in [2, {problem.n_samples}].")
@@ -244,7 +239,6 @@ def _parts(problem: Problem, folds: Any, rng: Any) -> list[Any]:
 
 
 def _held_out_loss(problem: Problem, m: int, left_out: Any, train: Train) -> float:
-    """Costs times losses of these samples under kernel m trained on the others."""
     kept = np.setdiff1d(np.arange(problem.n_samples), left_out)
     K = problem.kernels.dense()[m]
     alone = on_samples(problem, kept, [K[np.ix_(kept, kept)]], regularizer="l1")

@@ -19,7 +19,7 @@ the function 1/2 theta'D theta + d'theta, steps in the cone of a quadratic const
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -84,6 +84,12 @@ def linear_master(cuts: Sequence[Point], last: Master | None = None) -> Master |
 def remaining(best: float, lower: float) -> float:
     """What is left between the best value of J and a lower bound: between its rounding errors and its size."""
     return min(max(best - lower, _ROUNDING * abs(best)), abs(best)) or 1.0
+
+
+def proof(run: Run, cuts: Sequence[Point], master: Master, lower: float, upper: float) -> Iterator[Point]:
+    """Where these bounds of the minimum of J meet, the mixture of the cuts, if it proves that they do."""
+    if upper - lower <= run.tol * abs(upper) and run.reached(found := mixture(run, cuts, master)):
+        yield found
 
 
 def mixture(run: Run, cuts: Sequence[Point], master: Master) -> Point:

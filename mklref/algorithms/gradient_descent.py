@@ -6,18 +6,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from mklref._validate import checked_choice
 from mklref.algorithms.base import Run, algorithm
 from mklref.algorithms.point import Point, on_the_simplex
 from mklref.algorithms.simplemkl import (
+    STOPS,
     descent_direction,
     line_search,
     longest_step,
     measured,
     moved,
-    stops_at,
     too_short,
 )
-from mklref.solution import Status
 
 
 @algorithm(
@@ -36,16 +36,13 @@ def gradient_descent(run: Run, *, stop: str = "gap") -> Iterator[Point]:
     stop : {"gap", "kkt", "weights"}
         As for `simplemkl`.
     """
-    stops_at(run, stop)
+    run.stop = checked_choice("stop", stop, STOPS)
     point = run.svm(run.start)
     before: Point | None = None
     while True:
         gradient = run.gradient(point)
-        criteria = run.measures = measured(point, gradient, before)
+        run.measures = measured(point, gradient, before)
         yield point
-        if stop != "gap" and criteria[stop] <= run.tol:
-            run.ending = Status.INACCURATE
-            return
         before = point
         D = descent_direction(point.weights, gradient, int(np.argmax(point.weights)))
         if not D.any():

@@ -11,10 +11,10 @@ from mklref._run import ABSURD
 from mklref._typing import Array
 from mklref._validate import checked_count
 from mklref.algorithms.base import Callback, Run, require
-from mklref.algorithms.point import Point, regularizer_of
+from mklref.algorithms.point import Point
 from mklref.algorithms.stationary import GroupPoint, StationaryPoint, settle
 from mklref.exceptions import InvalidParameter, InvalidType
-from mklref.problem import Problem
+from mklref.problem import Problem, require_problem
 from mklref.regularizers import Groups
 from mklref.regularizers.groups import group_owners, group_sizes, optimal_shares
 from mklref.solution import Solution
@@ -100,7 +100,6 @@ class GroupWeights:
 
 
 def _slope(sigma: Array, exponent: float) -> Array:
-    """The derivative of sigma^exponent."""
     return exponent * sigma ** (exponent - 1.0) if exponent > 0.0 else np.zeros(len(sigma))
 
 
@@ -166,40 +165,10 @@ def descend(run: Run, shape: GroupWeights, sigma: Array, warm_start: int, scaled
 
 
 @overload
-def group_wrapper(
-    problem: Problem,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 500,
-    max_time: float | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    start: Solution | None = None,
-    warm_start: int = 5,
-    metric: str = "weights",
-    exponents: None = None,
-) -> Solution: ...
-
-
+def group_wrapper(problem: Problem, *, exponents: None = None, **options: Any) -> Solution: ...
 @overload
-def group_wrapper(
-    problem: Problem,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 500,
-    max_time: float | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    start: Solution | None = None,
-    warm_start: int = 5,
-    metric: str = "weights",
-    exponents: tuple[float, float],
-    restarts: int = 0,
-    rng: np.random.Generator | None = None,
-) -> StationaryPoint: ...
-
-
-@ABSURD
+def group_wrapper(problem: Problem, *, exponents: tuple[float, float], **options: Any) -> StationaryPoint: ...
+@ABSURD  # type: ignore[misc]  # any options
 def group_wrapper(
     problem: Any,
     *,
@@ -251,21 +220,16 @@ def group_wrapper(
     rng : numpy Generator
         For the restarts.
 
-    Returns
-    -------
-    Solution or StationaryPoint
-
     Raises
     ------
     NotApplicable
         For other regularisers; for several classes with `exponents`.
-    InvalidParameter
-        A bad option, or exponents of a convex problem.
-    InvalidType
-        Restarts without a Generator.
+    InvalidParameter, InvalidType
+        A bad option, exponents of a convex problem, or restarts without a Generator.
     """
+    require_problem(problem)
     require(
-        isinstance(regularizer_of(problem), Groups) and (exponents is None or not problem.several),
+        isinstance(problem.regularizer, Groups) and (exponents is None or not problem.several),
         "group_wrapper",
         problem,
         "Groups(groups, p, q), and with exponents for one machine",

@@ -9,7 +9,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import checked_number
 from mklref.algorithms.base import Run, algorithm
-from mklref.algorithms.cuts import linear_master, mixture, remaining, simplex_program
+from mklref.algorithms.cuts import linear_master, proof, remaining, simplex_program
 from mklref.algorithms.point import Point, on_the_simplex
 
 
@@ -44,10 +44,7 @@ def level(run: Run, *, position: float = 0.9) -> Iterator[Point]:
         if master is None:
             return
         best = min(cuts, key=lambda cut: cut.value)
-        if best.value - master.value <= run.tol * abs(best.value):
-            proof = mixture(run, cuts, master)
-            if run.reached(proof):
-                yield proof
+        yield from proof(run, cuts, master, master.value, best.value)
         # 3. The projection of theta onto the level set of the cuts.
         height = position * best.value + (1.0 - position) * master.value
         nearest = projection(theta, cuts, height, remaining(best.value, master.value))

@@ -1,20 +1,19 @@
 """A point of a run: weights, the answer of the kernel machines to them, and the bounds that both prove.
 
-The weights at which a run starts, and what every algorithm checks before.
+And the weights at which a run starts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import dual_losses, dual_objective
 from mklref.machines.machine import Machine, rounding
-from mklref.problem import Problem, require_problem
+from mklref.problem import Problem
 from mklref.regularizers import BlockNorm, Lp, Regularizer
 from mklref.regularizers.norms import p_norm
 
@@ -97,13 +96,6 @@ _NEGLIGIBLE = 1e-8
 costs a reduced gradient a step each, of no length."""
 
 
-def regularizer_of(problem: Any) -> Regularizer:
-    """The regulariser of a problem; `InvalidType` for anything that is none."""
-    require_problem(problem)
-    regularizer: Regularizer = problem.regularizer
-    return regularizer
-
-
 def feasible_weights(regularizer: Regularizer, theta: Array, squares: Array) -> Array:
     """Where a run starts with the weights theta of some solution, whose dual point has q_m = `squares`.
 
@@ -123,9 +115,9 @@ def feasible_weights(regularizer: Regularizer, theta: Array, squares: Array) -> 
     return theta
 
 
-def on_the_simplex(problem: Any) -> bool:
+def on_the_simplex(problem: Problem) -> bool:
     """Whether the weights live on the simplex, theta >= 0 and 1'theta = 1: l1-MKL under its two names."""
-    regularizer = regularizer_of(problem)
+    regularizer = problem.regularizer
     if isinstance(regularizer, BlockNorm):
         return regularizer.q == 1.0
     return isinstance(regularizer, Lp) and regularizer.p == 1.0

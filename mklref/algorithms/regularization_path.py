@@ -14,14 +14,10 @@ import numpy as np
 from mklref._run import along
 from mklref._typing import Array
 from mklref._validate import check_callback, check_time, checked_flag, checked_real, checked_values
-from mklref.algorithms.point import regularizer_of
 from mklref.algorithms.simplemkl import simplemkl
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
-from mklref.problem import Problem
-from mklref.solution import Solution
-
-SELECTED = 1e-4
-"""A kernel counts as selected if its weight is above this share of the largest one."""
+from mklref.problem import Problem, require_problem
+from mklref.solution import Solution, selected
 
 
 @dataclass(frozen=True)
@@ -41,7 +37,7 @@ class RegularizationPath:
     @property
     def selected(self) -> Array:
         """The number of kernels whose weight is above 1e-4 of the largest, (k,)."""
-        return np.array([np.count_nonzero(theta > SELECTED * theta.max()) for theta in self.weights])
+        return np.array([selected(theta) for theta in self.weights])
 
     @property
     def objective(self) -> Array:
@@ -60,8 +56,8 @@ class RegularizationPath:
 
     def data(self) -> dict[str, Array]:
         """The columns by name: C, objective, relative_gap, selected, iterations, and weights (k, M)."""
-        columns = {"C": self.C, "objective": self.objective, "relative_gap": self.relative_gap}
-        return {**columns, "selected": self.selected, "iterations": self.iterations, "weights": self.weights}
+        names = ("C", "objective", "relative_gap", "selected", "iterations", "weights")
+        return {name: getattr(self, name) for name in names}
 
     def __len__(self) -> int:
         return len(self.solutions)
@@ -103,10 +99,6 @@ def regularization_path(
     **options
         Passed to the solver, for instance max_iter or progress.
 
-    Returns
-    -------
-    RegularizationPath
-
     Raises
     ------
     InvalidParameter
@@ -115,16 +107,13 @@ def regularization_path(
         No problem; a callback that cannot be called; a solver that cannot be called, or that returns no `Solution`.
     NotApplicable
         A solver without a start while `warm`; `exponents` of `group_wrapper`, whose stationary points have no gap.
-    Interrupted
-        On Ctrl-C, and where a cluster is lost; its `path` has the points that were finished, its `solution` the one
-        that was not.
-    KernelsLost
-        Kernels on disk changed or vanished; with a `path` and a `solution` as well.
+    Interrupted, KernelsLost
+        As `mklref.solve_path`, with a `path` of the points that were finished.
     """
     if not callable(solver):
         raise InvalidType(f"solver is {solver!r}; give a function, for instance mklref.algorithms.simplemkl.")
     check_callback(callback, "solution")
-    regularizer_of(problem)
+    require_problem(problem)
     check_time(max_time)
     given = {**options, "tol": tol} | ({} if max_time is None else {"max_time": max_time})
     name = _checked_solver(solver, checked_flag("warm", warm), given)

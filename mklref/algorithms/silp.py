@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mklref.algorithms.base import Run, algorithm
-from mklref.algorithms.cuts import linear_master, mixture
+from mklref.algorithms.cuts import linear_master, proof
 from mklref.algorithms.point import Point, on_the_simplex
 
 
@@ -35,8 +35,5 @@ def silp(run: Run) -> Iterator[Point]:
             return
         # 3. The paper stops when the best machine and the master meet. That is proved by the mixture of the cuts, and
         #    where J is smooth by the last machine itself, a few iterations later.
-        if run.best.upper - master.value <= run.tol * abs(run.best.upper):
-            proof = mixture(run, cuts, master)
-            if run.reached(proof):
-                yield proof
+        yield from proof(run, cuts, master, master.value, run.best.upper)
         theta = master.weights

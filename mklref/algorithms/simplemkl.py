@@ -10,7 +10,6 @@ from mklref._typing import Array
 from mklref._validate import checked_choice
 from mklref.algorithms.base import Run, algorithm
 from mklref.algorithms.point import Point, on_the_simplex
-from mklref.solution import Status
 
 STOPS = ("gap", "kkt", "weights")
 
@@ -46,18 +45,15 @@ def simplemkl(run: Run, *, stop: str = "gap") -> Iterator[Point]:
         every record. Only the gap promises anything: with the others the status is OPTIMAL if the certificate agrees,
         and else INACCURATE.
     """
-    stops_at(run, stop)
+    run.stop = checked_choice("stop", stop, STOPS)
     point = run.svm(run.start)
     before: Point | None = None
     # while stopping criterion not met do
     while True:
         #   compute dJ/dd_m and the descent direction D (14)
         gradient = run.gradient(point)
-        criteria = run.measures = measured(point, gradient, before)
+        run.measures = measured(point, gradient, before)
         yield point
-        if stop != "gap" and criteria[stop] <= run.tol:
-            run.ending = Status.INACCURATE
-            return
         before = point
         mu = int(np.argmax(point.weights))
         D = descent_direction(point.weights, gradient, mu)
@@ -81,11 +77,6 @@ def simplemkl(run: Run, *, stop: str = "gap") -> Iterator[Point]:
         if point is before:
             return
         point = run.completed(point)
-
-
-def stops_at(run: Run, stop: str) -> None:
-    """Let the run stop by its gap, or leave it to the algorithm to compare another criterion with tol."""
-    run.stops_by_gap = checked_choice("stop", stop, STOPS) == "gap"
 
 
 def measured(point: Point, gradient: Array, before: Point | None) -> dict[str, float]:

@@ -9,7 +9,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.algorithms.base import Run, algorithm
-from mklref.algorithms.cuts import Master, Scaling, linear_master, longest, mixture, product, quotient, remaining
+from mklref.algorithms.cuts import Master, Scaling, linear_master, longest, product, proof, quotient, remaining
 from mklref.algorithms.point import Point
 from mklref.regularizers import Lp
 from mklref.regularizers.norms import p_norm
@@ -66,10 +66,7 @@ def sip(run: Run) -> Iterator[Point]:
             return
         lower = max(lower, master.value)
         # 3. Where the best machine and the master meet, the mixture of the cuts proves it.
-        if best - lower <= run.tol * abs(best):
-            proof = mixture(run, cuts, master)
-            if run.reached(proof):
-                yield proof
+        yield from proof(run, cuts, master, lower, best)
         theta = master.weights
 
 

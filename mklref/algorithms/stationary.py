@@ -12,7 +12,6 @@ from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.algorithms.base import OutOfTime, Run
 from mklref.algorithms.point import Point
-from mklref.certificate import certify
 from mklref.problem import Problem
 from mklref.regularizers import Fixed
 from mklref.solution import History, Solution, Status
@@ -104,7 +103,6 @@ def settle(run: Run, problem: Problem, starts: Iterable[Iterator[GroupPoint]]) -
 
 
 def _record(run: Run, current: GroupPoint) -> Status | None:
-    """Note one iteration and tell the callback; says why this start has to end, if it has to."""
     point = current.point
     lowest = min([point.value, *(record.upper for record in run.recorder.records[-1:])])
     record = run.iteration(point.weights, point.value, -np.inf, lowest)
@@ -116,21 +114,10 @@ def _lowest(
 ) -> StationaryPoint:
     """The end of smallest J, and its machine certified from scratch."""
     best, status = min(ends, key=lambda end: end[0].point.value)
-    point = best.point
-    fixed = problem.replace(regularizer=Fixed(point.weights))
-    certificate = certify(fixed, point.betas[0], weights=point.weights, intercept=point.intercepts[0])
-    machine = Solution(
-        dual_coef=point.betas[0],
-        weights=point.weights,
-        intercept=point.intercepts[0],
-        objective=certificate.objective,
-        certificate=certificate,
-        status=Status.OPTIMAL if certificate.is_optimal(run.tol) else Status.STALLED,
-        solver=run.solver,
-    )
+    fixed = problem.replace(regularizer=Fixed(best.point.weights))
     counters = {"svm": float(run.svm_calls), "gradient": float(run.gradient_calls), "starts": float(len(ends))}
     return StationaryPoint(
-        machine=machine,
+        machine=run.certified(fixed, best.point, Status.OPTIMAL),
         sigma1=best.sigma1,
         sigma2=best.sigma2,
         residual=best.residual,

@@ -27,13 +27,7 @@ OF_THEIR_OWN = ("certify", "crosscheck", "fit", "path", "predict", "solve")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code.
-
-    Parameters
-    ----------
-    argv : sequence of str, optional
-        The arguments; by default those of the process.
-    """
+    """Run one command, by default that of the process, and return its exit code."""
     for name in ("stdin", "stdout", "stderr"):
         if getattr(sys, name) is None:  # closed; the next file that is opened would have its descriptor
             setattr(sys, name, Path(os.devnull).open("r+", encoding="utf-8"))  # noqa: SIM115  (for good)

@@ -78,7 +78,6 @@ def _deliver(arguments: Any, data: Input, checks: dict[str, CrossCheck], asked: 
 
 
 def _circumstances() -> dict[str, str]:
-    """When, where and with what the numbers came about."""
     packages = ("numpy", "cvxpy", "clarabel", "ecos", "scs", "scikit-learn")
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),

@@ -106,7 +106,6 @@ def _draw(model: Any, path: str) -> None:
 
 
 def _show_search(out: Any, search: Any, classes: bool) -> None:
-    """For each C the best norm with its error, and the choice."""
     results = search.cv_results_
     errors = 1.0 - results["mean_test_score"] if search.scoring is None else results["mean_test_score"]
     title = "error" if search.scoring is None else "score"

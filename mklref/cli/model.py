@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from scipy.special import softmax
 
-from mklref._files import packed_arrays, read_archive, read_arrays, write_arrays
+from mklref._files import packed_arrays, read_archive, read_arrays, well_formed, write_arrays
 from mklref._typing import Array
 from mklref._untrusted import parse_json
 from mklref.certificate.verdict import saved
@@ -99,17 +99,14 @@ class TableModel:
         arrays, facts = read_arrays(path)
         if facts.get("format") not in (_FIRST, _FORMAT):
             raise UnsafeFile(f"{path} is no model of a table; write one by: mklref fit DATA.csv --save {path}.")
-        try:
-            read = _of_numbers if facts["format"] == _FIRST else _of_columns
-            return read(arrays, facts, path)
-        except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as damaged:
-            raise UnsafeFile(f"{path} is not a model of a table: {damaged}") from damaged
+        with well_formed(path, "a model of a table"):
+            return (_of_numbers if facts["format"] == _FIRST else _of_columns)(arrays, facts, path)
 
 
 def _of_columns(arrays: dict[str, Any], facts: dict[str, Any], path: str) -> TableModel:
     require_names(facts, ("format", "kind", "columns", "target", "identifiers"), "facts")
     require_names(arrays, ("estimator", *({"calibration"} & set(arrays))), "arrays")
-    encoder = TableEncoder.from_plain(parse_json(saved(facts, "columns", str).encode(), path))
+    encoder = TableEncoder.from_plain(parse_json(saved(facts, "columns", str).encode(), f"{path}, text 'columns',"))
     estimator = _estimator(arrays, facts, path)
     if variables_of(estimator) != list(encoder.get_feature_names_out()):
         raise ValueError("its columns are not those of its estimator")

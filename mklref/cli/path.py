@@ -23,6 +23,7 @@ from mklref.losses import EpsilonInsensitive, Hinge
 from mklref.multiclass import MulticlassProblem
 from mklref.problem import Problem
 from mklref.regularizers import Lp
+from mklref.solution import selected
 
 
 def run(arguments: Any) -> bool:
@@ -57,7 +58,6 @@ def run(arguments: Any) -> bool:
 
 
 def _solved(problem: Any, arguments: Any) -> tuple[list[Any], bool]:
-    """The points of the path, and whether Ctrl-C came before the last one."""
     line = Steps(sys.stderr.isatty(), "values of C", len(arguments.C))
     try:
         return solve_path(problem, C=arguments.C, tol=arguments.tol, callback=lambda point: line.advance()), False
@@ -94,12 +94,6 @@ def _problem(arguments: Any, X: Any, table: Any) -> Problem | MulticlassProblem:
     return Problem(kernels, np.where(y == classes[1], 1.0, -1.0), **common)
 
 
-def _selected(solution: Any) -> int:
-    from mklref.plotting.paths import SELECTED
-
-    return int(np.sum(solution.weights > SELECTED * solution.weights.max()))
-
-
 def _show(out: Any, costs: list[float], solutions: list[Any], errors: Any) -> None:
     grid = render.grid("C", "kernels", "objective", "rel. gap", "error", "+-")
     known = np.isfinite(errors)
@@ -108,7 +102,7 @@ def _show(out: Any, costs: list[float], solutions: list[Any], errors: Any) -> No
         row = errors[k][known[k]]
         grid.add_row(
             f"{cost:.4g}",
-            str(_selected(solution)),
+            str(selected(solution.weights)),
             f"{solution.objective:.6g}",
             f"{solution.certificate.relative_gap:.1e}",
             f"{means[k]:.4f}" if len(row) else "-",
@@ -124,7 +118,7 @@ def _write(path: str, costs: list[float], solutions: list[Any], errors: Any, nam
     folds = [f"error of fold {f + 1}" for f in range(errors.shape[1])]
     writer.writerow(["C", "kernels", "objective", "relative gap", *folds, *names])
     for cost, solution, row in zip(costs, solutions, errors[: len(costs)], strict=True):
-        numbers = [cost, _selected(solution), solution.objective, solution.certificate.relative_gap]
+        numbers = [cost, selected(solution.weights), solution.objective, solution.certificate.relative_gap]
         cells = (*numbers, *row, *solution.weights)
         writer.writerow(["" if np.isnan(number) else f"{number:.9g}" for number in cells])
     write_text(path, text.getvalue())

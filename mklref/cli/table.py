@@ -29,7 +29,6 @@ MOST_CLASSES = 20
 
 
 def _class_weight(given: Any, y: Any) -> Any:
-    """Balanced, or the weights of some classes, 1 for the others."""
     if given == "balanced":
         return given
     there = set(map(str, np.unique(y)))
@@ -185,7 +184,6 @@ def read_messy(arguments: Any) -> MessyTable:
 
 
 def _frame(arguments: Any) -> tuple[Any, str, str]:
-    """The table with its target, and what it is called."""
     if is_table(arguments.data):
         frame = frame_of_samples(arguments.data, arguments.encoding, arguments.separator)
         return frame, Path(arguments.data).name, arguments.data

@@ -102,10 +102,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         self.__dict__.update((name, value) for name, value in given.items() if name != "self")
 
     def _regularizer(self) -> Regularizer:
-        """The regulariser that `norm` means: p of the norm of the weights, a name, or an instance.
-
-        "groups" are those of the fitted kernels.
-        """
+        """The regulariser that `norm` means: p of the norm of the weights, a name, or an instance."""
         norm: Any = self.norm
         if isinstance(norm, str) and norm == "groups":
             if self._is_precomputed():
@@ -214,11 +211,9 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         return kept
 
     def _members(self) -> tuple[Kernel, ...]:
-        """The kernels, unless they are precomputed."""
         return family_of(self.kernels).expand(variables_of(self))
 
     def _normalizer(self, weight: Array | None) -> Normalizer:
-        """The normalisation, by samples of these weights; constant kernels become 0."""
         return Normalizer(self.normalize, self.center, weight, vanish=True)
 
     def _learned_kernels(self, X: Any, kept: Kept) -> KernelStack:
@@ -232,10 +227,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         return self._normalized(self._raw_kernels(X, kept), kept.weight)
 
     def _raw_kernels(self, X: Any, kept: Kept, how: Normalizer = _AS_THEY_ARE) -> KernelStack:
-        """The kernels of the samples that are kept, normalised if it is said; remembers what new samples need.
-
-        Factors are normalised in any case.
-        """
+        """The same as they are, or normalised where that is said; factors are in any case."""
         wanted, storage = self._normalizer(kept.weight), checked_choice("storage", self.storage, STORAGES)
         checked_approximation(self.approximation)
         if self.approximation is not None and (self._is_precomputed() or is_sparse(X)):
@@ -271,8 +263,29 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         grams, self._new_kernels = normalized(raw, self._new_kernels, self._normalizer(weight))
         return grams
 
-    def _fit(self, X: Any, y: Any, sample_weight: Any) -> Self:
-        """What the fit of every estimator is: check, evaluate, state, solve."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Learn kernel weights and machines.
+
+        Parameters
+        ----------
+        X : array or data frame (n, d); Gram matrices (M, n, n) or (n, n, M) if precomputed
+        y : array (n,)
+            Classes, numbers or text; real targets of a regressor.
+        sample_weight : array (n,), optional
+            Nonnegative factors of C.
+
+        Raises
+        ------
+        InvalidInput, InvalidType, ValueError
+            Whatever is wrong with data and parameters, and what to do.
+
+        Warns
+        -----
+        ConvergenceWarning
+            tol was not reached; says why.
+        UselessModelWarning
+            A regressor has learned a constant.
+        """
         with self._fitting():
             given = {"X": X, "y": y, "sample_weight": sample_weight}
             X, y = self._checked_data(X, y)
@@ -351,7 +364,6 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
 
     @property
     def _active(self) -> Any:
-        """The kernels of positive weight, which are all that a fitted model keeps."""
         return np.flatnonzero(np.atleast_2d(self.weights_).any(axis=0))
 
     def _checked_new(self, X: Any) -> Any:
@@ -385,7 +397,6 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
 
 
 def _require_columns(own: Sequence[str] | None, known: Sequence[str] | None) -> None:
-    """Raise `InvalidInput` if new samples name columns otherwise than those of the fit, or in another order."""
     if own is not None and known is not None and list(own) != list(known):
         raise InvalidInput(
             f"X has the columns {', '.join(own[:8])}, the model was fitted to {', '.join(known[:8])}; give the same "

@@ -99,7 +99,6 @@ def _matrix(block: Any, label: str) -> Any:
 
 
 def _require_names(given: Iterable[Any]) -> None:
-    """Raise `InvalidInput` unless the names of blocks differ as texts."""
     names = list(given)
     if len(set(map(str, names))) < len(names):
         raise InvalidInput(f"blocks of X have one name as texts: {', '.join(map(repr, names))}; rename one of them.")
@@ -178,7 +177,6 @@ def _frame(data: Any, name: str) -> Any:
 
 
 def _dense(block: Any, name: str) -> Any:
-    """A block as it is, a sparse one as an array, if there is room for it."""
     if not is_sparse(block):
         return block
     require_room(f"the block {name!r}", 8 * prod(block.shape), sys.maxsize)

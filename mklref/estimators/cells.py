@@ -125,7 +125,6 @@ def _explained(values: Array) -> float:
 
 
 def _strange(known: Sequence[str], values: Array, what: str) -> str:
-    """The cells that a reading does not explain, in words."""
     cells = [cell for cell, value in zip(known, values, strict=True) if np.isnan(value)]
     shown = ", ".join(repr(cell[:20]) for cell in dict.fromkeys(cells))
     return f"{len(cells)} cells are no {what} and count as missing: {shown[:80]}" if cells else ""
@@ -168,7 +167,6 @@ def _counts(values: Array) -> bool:
 
 
 def _compact_date(known: Sequence[str]) -> Reading | None:
-    """Eight digits that are days of these two centuries, such as 20210305."""
     if not all(len(cell) == 8 and cell.isdecimal() and cell[:2] in ("19", "20") for cell in known):
         return None
     if np.isnan(dates(known, "%Y%m%d")).any():

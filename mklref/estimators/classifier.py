@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NoReturn, Self
+from typing import Any, NoReturn
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -125,29 +125,6 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
     ) -> None:
         self._take_parameters(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn kernel weights and machines.
-
-        Parameters
-        ----------
-        X : array or data frame (n, d); Gram matrices (M, n, n) or (n, n, M) if precomputed
-        y : array (n,)
-            Classes: numbers or text.
-        sample_weight : array (n,), optional
-            Nonnegative factors of C.
-
-        Raises
-        ------
-        InvalidInput, InvalidType, ValueError
-            Whatever is wrong with data and parameters, and what to do.
-
-        Warns
-        -----
-        ConvergenceWarning
-            tol was not reached; says why.
-        """
-        return self._fit(X, y, sample_weight)
-
     def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:
         checked_choice("multiclass", self.multiclass, WEIGHTS)
         checked_choice("strategy", self.strategy, STRATEGIES)
@@ -167,7 +144,6 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
             raise InvalidTarget(f"y holds one class, {str(y[0])!r}; give samples of at least two classes.")
 
     def _parts(self, grams: KernelStack, y: Any, weight: Array | None) -> list[Part]:
-        """One problem for two classes or joint weights, else one for each machine."""
         self.classes_, members = np.unique(y, return_inverse=True)
         if self.class_weight is not None:
             balance = self._class_weights(members, weight)[members]
@@ -231,13 +207,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
 
     @property
     def predict_proba(self) -> NoReturn:
-        """Not there: scores are no probabilities until sklearn.calibration.CalibratedClassifierCV has fitted them.
-
-        Raises
-        ------
-        AttributeError
-            Always, so that hasattr says no; it names the remedy.
-        """
+        """Not there, so that hasattr says no: sklearn.calibration.CalibratedClassifierCV makes scores probabilities."""
         raise AttributeError(
             "predict_proba: scores are not probabilities; fit CalibratedClassifierCV(model, ensemble=False) of "
             "sklearn.calibration in place of the model, which has it."

@@ -50,10 +50,7 @@ class Point:
 
 
 def _solved(problem: Any, start: Any, forms: Any, options: Sequence[Any]) -> tuple[Any, Any]:
-    """The solution from a start, or the better one of it and a fresh one where the start has led nowhere.
-
-    With it the forms, which serve the next problem on these kernels.
-    """
+    """The better solution, from a start or where that led nowhere a fresh one; and the forms, for the next problem."""
     run, status = run_from(problem, start, forms, *options)
     solution = _claimed(run, status)
     if start is not None and solution.status is not Status.OPTIMAL:
@@ -201,10 +198,7 @@ def points_of_fold(
     Cs: Array,
     scoring: Any,
 ) -> list[Point | None] | Unfinished:
-    """The points of one fold, all norms of each C, solved norm by norm and by descending C with warm starts.
-
-    Where Ctrl-C, or the end of the search, comes first, those that were solved by then and None for the others.
-    """
+    """The points of one fold, all norms of each C; None where Ctrl-C, or the end of the search, came before."""
     own_weight = None if weight is None else weight[fold.train]
     grams, by_kernel, constant = part(raw, model.kernel_names_, fold.train, fold.test, model._normalizer(own_weight))
     rows = np.moveaxis(by_kernel, 0, 1)
@@ -236,10 +230,7 @@ def points_of_fold(
 def _path(
     parts: list[Part], regularizers: list[Regularizer], Cs: Array, options: Sequence[Any]
 ) -> tuple[list[list[Any]], list[tuple[int, bool]]]:
-    """The solutions of all parts, and for each norm and descending C which of them serve, and whether once more.
-
-    Ctrl-C ends the list early.
-    """
+    """The solutions of all parts, and for each norm and C up to Ctrl-C which of them serve, and whether once more."""
     solved: list[tuple[list[Any], list[Any]]] = []
     """Problems and solutions of all parts."""
     of_point: list[tuple[int, bool]] = []

@@ -154,10 +154,9 @@ def vanished(transforms: Sequence[Transform]) -> list[int]:
 def part(
     raw: Array, names: Sequence[str], train: Any, test: Any, how: Normalizer
 ) -> tuple[ArrayStack, Array, list[int]]:
-    """Kernels (M, k, k) of the training samples and (M, t, k) of the test samples of a fold, from all (M, n, n).
+    """Kernels (M, k, k) of the training and (M, t, k) of the test samples of a fold, slices of all (M, n, n).
 
-    Nothing is evaluated again: both are slices, normalised with the statistics of the training samples of the fold.
-    With them the numbers of the kernels that are constant on these.
+    With them the numbers of the kernels that are constant on the training samples, whose statistics normalise both.
     """
     transforms, matrices, rows = [], [], np.empty((len(raw), len(test), len(train)))
     for m, (gram, name) in enumerate(zip(raw, names, strict=True)):

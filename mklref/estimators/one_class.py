@@ -61,7 +61,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn kernel weights and the region; y is ignored, the rest as for `MKLClassifier.fit`."""
-        return self._fit(X, y, sample_weight)
+        return super().fit(X, y, sample_weight)
 
     def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Samples, and 1 for each as its target."""
@@ -71,7 +71,6 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
         return X, np.ones(self.n_features_in_ if self._is_precomputed() else X.shape[0])
 
     def _parts(self, grams: KernelStack, y: Any, weight: Array | None) -> list[Part]:
-        """One problem, in which the summed weight of the losses is 1 / nu."""
         total = float(len(y) if weight is None else weight.sum())
         common: dict[str, Any] = {"loss": OneClass(), "regularizer": self._regularizer(), "sample_weight": weight}
         return [Part(Problem(grams, y, C=1.0 / (float(self.nu) * total), **common), np.arange(len(y)))]

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mklref import losses, regularizers
-from mklref._files import read_arrays, write_arrays
+from mklref._files import read_arrays, well_formed, write_arrays
 from mklref._typing import Array
 from mklref._untrusted import numbers_of
 from mklref.certificate import Bounds, Certificate
@@ -135,15 +135,13 @@ class Persistent(BaseEstimator):  # type: ignore[misc]
             raise UnsafeFile(f"{path} has format {facts.get('format')!r}; this version reads {_FORMAT!r}.")
         if facts.get("estimator") != cls.__name__:
             raise UnsafeFile(f"{path} holds a {facts.get('estimator')}; load it with {facts.get('estimator')}.load.")
-        try:
+        with well_formed(path, f"a saved {cls.__name__}"):
             names = cls._get_param_names()
             facts = saved.completed(facts, names)
             if facts["format"] == saved.FIRST:
                 arrays, facts = saved.upgraded(arrays, facts, _FORMAT)
             require_model(names, issubclass(cls, ClassifierMixin), arrays, facts)
             return cls._restored(arrays, facts)
-        except (KeyError, TypeError, ValueError, IndexError, ArithmeticError, RecursionError) as damaged:
-            raise UnsafeFile(f"{path} is not a saved {cls.__name__}: {damaged!r}.") from damaged
 
     @classmethod
     def _restored(cls, arrays: dict[str, Any], facts: dict[str, Any]) -> Self:

@@ -102,11 +102,6 @@ class Predicting(BaseEstimator):  # type: ignore[misc]
         dict of str to float
             They sum to 1; one is negative where a kernel takes back what others say. All are 0 for a constant score.
             The second kernel of the same name is NAME (2).
-
-        Raises
-        ------
-        InvalidParameter
-            As `contributions`.
         """
         found = self.contributions(X, by)
         parts = found[:, :, None] if found.ndim == 2 else found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
@@ -73,16 +73,6 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
     ) -> None:
         self._take_parameters(locals())
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Learn kernel weights and the function of real targets y (n,); the rest as for `MKLClassifier.fit`.
-
-        Warns
-        -----
-        UselessModelWarning
-            The function is a constant.
-        """
-        return self._fit(X, y, sample_weight)
-
     def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:
         checked_flag("scale_y", self.scale_y)
         loss = as_loss(self.loss)
@@ -93,7 +83,6 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         return X, real_targets(y)
 
     def _parts(self, grams: KernelStack, y: Any, weight: Array | None) -> list[Part]:
-        """One problem, in units of the standard deviation of the targets."""
         if (largest := np.abs(y).max()) > LARGEST:
             raise InvalidTarget(
                 f"y has values up to {largest:g}, beyond {LARGEST:g}: what is predicted of them may leave float64. "
@@ -105,7 +94,6 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         return [Part(Problem(grams, targets, sample_weight=weight, **common), np.arange(len(y)))]
 
     def _keep(self, *fitted: Any) -> None:
-        """As for all, with the machine in the units of y."""
         super()._keep(*fitted)
         self.dual_coef_ = self.dual_coef_ * self.y_scale_
         self.intercept_ = self.intercept_ * self.y_scale_ + self.y_mean_

@@ -205,7 +205,6 @@ def _columns(X: Any) -> Iterable[tuple[Any, Any]]:
 
 
 def _is_numeric(column: Any) -> bool:
-    """Whether the cells of a column of a data frame are numbers, or missing."""
     cells = np.asarray(column)
     if cells.dtype.kind != "O":
         return cells.dtype.kind in "biuf"

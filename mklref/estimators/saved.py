@@ -25,10 +25,7 @@ _ARRAYS = ("weights", "dual_coef", "intercept", "support", "columns")
 
 
 def require_model(parameters: Sequence[str], classifies: bool, arrays: dict[str, Any], facts: dict[str, Any]) -> None:
-    """Raise unless arrays and facts are those of one fitted model, with parameters of these names and perhaps classes.
-
-    A `KeyError`, `TypeError` or `ValueError` says what is missing, unknown, of another type, or does not fit the rest.
-    """
+    """Raise what `well_formed` takes unless these are one fitted model, with such parameters and perhaps classes."""
     given = saved(facts, "parameters", dict)
     require_names(given, parameters, "parameters")
     precomputed = given["kernels"] == PRECOMPUTED

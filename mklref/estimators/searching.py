@@ -20,6 +20,7 @@ from sklearn.base import is_classifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from mklref._files import well_formed
 from mklref._typing import Array
 from mklref._validate import (
     as_float_array,
@@ -168,7 +169,7 @@ class Searching(BaseMKL):
         model = kind._loaded(arrays, facts, path)
         if "search" not in facts:
             raise UnsafeFile(f"{path} holds a {kind.__name__} and no search; load it with {kind.__name__}.load.")
-        try:
+        with well_formed(path, f"a saved {cls.__name__}"):
             found = saved(facts, "search", dict)
             names = ("parameters", "results", "norms", "best_index", "n_splits", "interrupted")
             require_names(found, names, "facts of a search")
@@ -182,13 +183,10 @@ class Searching(BaseMKL):
             results["params"] = [{"C": C, "norm": norm} for C, norm in pairs]
             own._take_choice(Choice(results, saved(found, "best_index", int)), saved(found, "n_splits", int))
             own.interrupted_ = saved(found, "interrupted", bool)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as damaged:
-            raise UnsafeFile(f"{path} is not a saved {cls.__name__}: {damaged!r}.") from damaged
         own._take(model)
         return own
 
     def _take(self, model: Any) -> None:
-        """The fitted attributes of the chosen model as those of the search."""
         for name in ("feature_names_in_", "kernel_groups_"):  # not every fit sets them
             self.__dict__.pop(name, None)
         for name, value in vars(model).items():
@@ -204,7 +202,6 @@ def _fitted(model: Any, raw: Any, y: Any, kept: Any) -> bool:
 
 
 def _listed(column: Any) -> list[float | None]:
-    """Numbers as JSON can hold them."""
     return [float(value) if np.isfinite(value) else None for value in column]
 
 
@@ -230,7 +227,6 @@ def _values_of_C(Cs: Any) -> Array:
 
 
 def _norms(norms: Any) -> list[Any]:
-    """A list of norms; one is a list of one."""
     norms = norms.tolist() if isinstance(norms, np.ndarray) else norms
     given = list(norms) if isinstance(norms, Sequence) and not isinstance(norms, str) else [norms]
     if not given:

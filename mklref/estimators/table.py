@@ -304,7 +304,6 @@ def _column(**given: Any) -> Column:
 
 
 def _require_different(names: Iterable[str], says: Callable[[str], str]) -> None:
-    """Raise `InvalidInput` with what it says of a name that is there twice."""
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
         raise InvalidInput(says(repr(twice[0])))

@@ -42,10 +42,7 @@ PLACES = {"data": "data", "kernels": "kernels", "problem": "C"}
 
 
 def whole(start: State, nonce: str = "", own: str | None = None) -> str:
-    """The page with its controls at a state, a file of one's own among the data.
-
-    The panels are empty, and asked for by its script, which has a nonce.
-    """
+    """The page with its controls at a state, a file of one's own among the data; its script asks for the panels."""
     data = dict.fromkeys([*GENERATED, *BUNDLED, *([own] if own else []), start.data])
     controls = "".join(_control(name, getattr(start, name), tuple(data)) for name in LABELS)
     held = {"nonce": nonce, "controls": controls, "coloured": page.coloured()}
@@ -54,7 +51,6 @@ def whole(start: State, nonce: str = "", own: str | None = None) -> str:
 
 
 def _control(name: str, value: Any, data: Sequence[str]) -> str:
-    """A list, a slider with its value beside it, or a box; and what is said below it."""
     if name == "data":
         control = _list(name, data, value)
     elif name in CHOICES:

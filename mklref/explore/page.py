@@ -103,7 +103,6 @@ def primer(formulation: str) -> str:
 
 
 def _python(source: str) -> str:
-    """Source in colours, which `coloured` declares."""
     return str(highlight(source, PythonLexer(), HtmlFormatter(cssclass="python", wrapcode=True)))
 
 

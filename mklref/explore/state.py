@@ -119,10 +119,7 @@ class State:
 
 
 def offered(name: str, value: Any) -> Any:
-    """The value that a control offers, and for a slider the nearest one; what has neither is as it is.
-
-    `ValueError` for NaN, and for a word that is not in the list.
-    """
+    """The value of a control, of a slider the nearest one; `ValueError` for NaN and a word that no list offers."""
     if value != value or value not in CHOICES.get(name, (value,)):
         raise ValueError(name)
     if name == "C":
@@ -147,10 +144,7 @@ def written(groups: Any) -> str:
 
 
 def grouping(text: str, M: int) -> list[list[int]]:
-    """Numbers of kernels, groups between bars: 0 1 | 2 3. Without any, the first half and the second.
-
-    `InvalidParameter` for other text; what is no partition `Groups` refuses.
-    """
+    """Numbers of kernels, groups between bars: 0 1 | 2 3. Without any, the first half and the second."""
     if not text.strip():
         return [list(range((M + 1) // 2)), list(range((M + 1) // 2, M))] if M > 1 else [[0]]
     try:
@@ -163,11 +157,7 @@ def grouping(text: str, M: int) -> list[list[int]]:
 
 @lru_cache(maxsize=16)
 def sample(data: str, samples: int, share: float, noise: float, positive: str, target: str | None = None) -> Sample:
-    """The data of a state: generated, bundled, or of a CSV file, standardised.
-
-    `MKLError` or `OSError` for a file that cannot be read, targets of several classes without `positive`, and what the
-    generators refuse.
-    """
+    """The data of a state: generated, bundled, or of a CSV file, standardised; else `MKLError` or `OSError`."""
     if data in GENERATED:
         return generated(data, samples, share, noise)
     known = data in datasets.BUNDLED

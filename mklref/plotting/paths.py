@@ -11,9 +11,8 @@ from mklref._typing import Array
 from mklref._validate import as_float_array, checked_flag, checked_positive
 from mklref.exceptions import InvalidInput
 from mklref.plotting.style import FAINT, as_text, at_most, axes, colour, line, named, numbers
+from mklref.solution import selected
 
-SELECTED = 1e-4
-"""A kernel counts from this share of the largest weight on."""
 VISIBLE = 0.01
 """Lines that stay below this share of the largest weight are not drawn: they lie on the axis."""
 FLOOR = 1e-16
@@ -124,8 +123,7 @@ def path(
         What the values are.
     """
     places, theta, order = _checked_path(values, solutions)
-    size = np.abs(theta)
-    counts = (size > SELECTED * size.max(axis=1, keepdims=True)).sum(axis=1)
+    counts = selected(theta)
     ax = axes(ax, 5.0, 3.0)
     ax.plot(places, counts, color=colour(0), marker=".", drawstyle="steps-mid")
     ax.set(xscale="log", xlabel=label, ylim=(0.0, 1.08 * max(1, counts.max())))

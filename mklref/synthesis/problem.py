@@ -158,17 +158,7 @@ def lambda_max(problem: SynthesisProblem) -> float:
     A = 0 is optimal exactly if Z = K'beta lies in the subdifferential of the penalty at 0, with beta = -C V'(0, y):
 
         q = 1    lambda >= ||Z||_{p'inf;r}
-        q = 2    Z = 0, for the penalty has the gradient 0 there: no finite lambda does, unless Z = 0
-
-    Returns
-    -------
-    float
-        ||Z||_{p'inf;r} for q = 1; for q = 2 infinity, or 0 if Z = 0.
-
-    Raises
-    ------
-    InvalidType
-        Not a `SynthesisProblem`.
+        q = 2    Z = 0, for the penalty has the gradient 0 there: lambda_max is infinite, or 0 if Z = 0
     """
     checked_problem(problem)
     beta = -problem.C * problem.loss.subgradient(np.zeros(problem.n_samples), problem.y)

@@ -36,13 +36,7 @@ _SQUARABLE = 1e-100
 
 @dataclass(frozen=True)
 class MixedNorm:
-    """||.||_{pq;r} for p, q, r in {1, 2}.
-
-    Raises
-    ------
-    InvalidParameter
-        p, q or r outside {1, 2}.
-    """
+    """||.||_{pq;r} for p, q, r in {1, 2}, else `InvalidParameter`."""
 
     p: int
     q: int

@@ -22,7 +22,7 @@ from mklref._validate import checked_choice, checked_positive
 from mklref.exceptions import SolverFailure
 from mklref.formulations.dual import V_star
 from mklref.losses.base import Costs
-from mklref.reference import SOLVERS, Engine, UnknownOptions, require_known, solver_name
+from mklref.reference import Engine, first_confirmed
 from mklref.solution import History, Status
 from mklref.synthesis.certificate import certify
 from mklref.synthesis.problem import SynthesisProblem, checked_problem
@@ -71,33 +71,25 @@ def solve(
     checked_positive("tol", tol, "a relative duality gap, for instance 1e-6.")
     checked_choice("form", form, FORMS)
     build = _primal if form == "primal" else _dual
-    best: SynthesisSolution | None = None
-    failures: list[Exception] = []
-    for name in SOLVERS if solver is None else (solver_name(solver),):
+
+    def solved(name: str) -> SynthesisSolution:
         engine = Engine(name, solver_options)
-        try:
-            A, beta = build(problem, engine)
-        except (SolverFailure, UnknownOptions) as failure:
-            failures.append(failure)
-            continue
+        A, beta = build(problem, engine)
         certificate = max((certify(problem, A, dual) for dual in (None, beta)), key=lambda bounds: bounds.lower)
         status = Status.OPTIMAL if certificate.is_optimal(tol) else Status.INACCURATE
         history = History(counters=engine.counters)
-        found = SynthesisSolution(
+        return SynthesisSolution(
             A, beta, certificate.objective, certificate, status, history, problem.constant, f"{form}/{name}"
         )
-        if best is None or certificate.gap < best.certificate.gap:
-            best = found
-        if best.status is Status.OPTIMAL:
-            break
+
+    best, failures = first_confirmed(solver, solved)
     if best is None:
-        require_known(failures)
         raise SolverFailure(f"no solver solved the {form} form: {'; '.join(map(str, failures))}. Try the other form.")
-    return best
+    found: SynthesisSolution = best
+    return found
 
 
 def _primal(problem: SynthesisProblem, engine: Engine) -> tuple[Array, Array]:
-    """A and beta from the model over A and t."""
     import cvxpy as cp
 
     A = [cp.Variable(problem.shape[1]) for _ in problem.kernels]
@@ -113,7 +105,6 @@ def _primal(problem: SynthesisProblem, engine: Engine) -> tuple[Array, Array]:
 
 
 def _dual(problem: SynthesisProblem, engine: Engine) -> tuple[Array, Array]:
-    """A and beta from the model over beta and Z."""
     import cvxpy as cp
 
     beta = cp.Variable(problem.n_samples)

@@ -11,13 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mklref._files import read_arrays, require_format, write_arrays
+from mklref._files import read_arrays, require_format, well_formed, write_arrays
 from mklref._run import Recorder
 from mklref._typing import Array
 from mklref._validate import as_float_array, check_callback, check_limits, require_finite
 from mklref.certificate import Bounds
 from mklref.certificate.verdict import saved
-from mklref.exceptions import InvalidInput, UnsafeFile
+from mklref.exceptions import InvalidInput
 from mklref.solution import History, Record, Status, require_names, saved_array
 from mklref.synthesis.certificate import certify, dual_value, primal_value
 from mklref.synthesis.dictionary import Dictionary
@@ -76,11 +76,7 @@ class SynthesisSolution:
         Parameters
         ----------
         kernels_new : array (tau, k, N)
-            k_t(expansion point, new sample): rows are new samples. A constant kernel is not to be given.
-
-        Returns
-        -------
-        array (k,)
+            k_t(expansion point, new sample): rows are the k new samples. A constant kernel is not to be given.
 
         Raises
         ------
@@ -99,13 +95,7 @@ class SynthesisSolution:
         return scores(array.astype(np.float64, copy=False), A) + self.bias
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the point and its certificate as an .npz of plain arrays; no pickle. The history is not saved.
-
-        Raises
-        ------
-        InvalidType
-            No path.
-        """
+        """Write the point and its certificate as an .npz of plain arrays; no pickle. The history is not saved."""
         facts = {
             "format": _FORMAT,
             "objective": self.objective,
@@ -124,11 +114,9 @@ class SynthesisSolution:
         ------
         UnsafeFile
             Damaged, truncated, hostile or foreign files, and solutions of another type.
-        InvalidType
-            No path.
         """
         arrays, facts = read_arrays(path)
-        try:
+        with well_formed(path, "a saved SynthesisSolution"):
             require_format(path, facts["format"], _FORMAT)
             require_names(facts, _FACTS, "facts")
             require_names(arrays, _ARRAYS, "arrays")
@@ -144,10 +132,6 @@ class SynthesisSolution:
                 constant=constant,
                 solver=saved(facts, "solver", str),
             )
-        except (KeyError, TypeError, ValueError) as damaged:
-            if isinstance(damaged, UnsafeFile):
-                raise
-            raise UnsafeFile(f"{path} is not a saved SynthesisSolution: {damaged!r}.") from damaged
 
 
 _SPARE = 0.9

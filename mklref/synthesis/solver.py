@@ -102,7 +102,6 @@ def solve(
 
 
 def _iterate(run: Run, A: Array) -> Status:
-    """Working set after working set; says why it ended."""
     problem, norm, dictionary = run.problem, run.problem.norm, run.dictionary
     lengths = dictionary.column_norms()
     method = ProximalPoint(problem, float(lengths.max()), lambda: run.recorder.late)

@@ -117,9 +117,9 @@ class Supports:
         ends = [checked_real("p", end, remedy) for end in self.p] if isinstance(self.p, tuple | list) else []
         if len(ends) != 2 or not ends[0] <= ends[1]:
             raise InvalidParameter(f"p = {self.p!r}; {remedy}")
-        intercepts = self.intercept if isinstance(self.intercept, Collection) else [self.intercept]
-        for own in checked_members("intercept", intercepts, "give True, False or both."):
-            checked_flag("intercept", own)
+        given = self.intercept if isinstance(self.intercept, Collection) else [self.intercept]
+        intercepts = checked_members("intercept", given, "give True, False or both.")
+        object.__setattr__(self, "intercept", tuple(checked_flag("intercept", own) for own in intercepts))
         checked_flag("sample_weight", self.sample_weight)
         if self.max_kernels is not None:
             checked_number("max_kernels", self.max_kernels, "[1, inf]", lambda M: M >= 1, "the most kernels, or None.")
@@ -128,7 +128,7 @@ class Supports:
         """Why this problem is out of scope; empty if it is not."""
         loss, kind, count = problem.loss.name, type(problem.regularizer).__name__, problem.n_kernels
         p = problem.regularizer.p if isinstance(problem.regularizer, Lp | WeightedLp) else self.p[0]
-        intercepts = self.intercept if isinstance(self.intercept, Collection) else [self.intercept]
+        intercepts: Any = self.intercept
         supported = {
             f"loss {loss}": self.losses is None or loss in self.losses,
             f"regularizer {kind}": self.regularizers is None or kind in self.regularizers,
@@ -141,7 +141,6 @@ class Supports:
 
 
 def _known(argument: str, given: Collection[str] | None, known: Collection[str]) -> tuple[str, ...] | None:
-    """The names as a tuple, if there are such losses or regularisers."""
     if given is None:
         return None
     names = checked_words(argument, given)

@@ -134,10 +134,7 @@ def case(since: Version, *flags: str, law: Law | None = None) -> Callable[[Make]
 
 
 def select(upto: object = None, include: object = None, exclude: object = None) -> tuple[Case, ...]:
-    """The cases of a version and earlier ones, with the flags or names (also patterns) that are asked for.
-
-    `InvalidType` or `InvalidParameter` for words that match nothing, and a version that is no pair of integers.
-    """
+    """The cases of a version and earlier ones, with the flags or names (also patterns) that are asked for."""
     import_module("mklref.testing.cases")
     unknown = f"neither a flag nor the name of a case (patterns with * are allowed); flags: {', '.join(FLAGS)}."
     chosen = matching(CATALOGUE.values(), include, exclude, f"{{}}: {{!r}} is {unknown}")

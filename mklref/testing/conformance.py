@@ -126,7 +126,6 @@ def run_case(case: Case, solver: Solver, *, tol: float, declaration: Declaration
 
 
 def _answered(problem: Problem, solver: Solver, tol: float) -> Verdict:
-    """The verdict on one answer; the solver gets arrays of its own, which are compared afterwards."""
     lent = deepcopy(problem)
     try:
         with _nobody_leaves():

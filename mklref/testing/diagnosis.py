@@ -83,10 +83,6 @@ def judge(
     suspects : bool
         Whether to look for weights that are missing, and for the cause of an open gap, which takes kernels in memory.
 
-    Returns
-    -------
-    Verdict
-
     Raises
     ------
     InvalidType, InvalidParameter
@@ -327,7 +323,6 @@ def _other_weights(problem: Problem, point: Point, gap: float, tol: float) -> st
 
 
 def _zeros(point: Point) -> list[str]:
-    """The arrays of a point that hold nothing but 0."""
     arrays = {"dual_coef": point.dual_coef, "weights": point.weights}
     return [name for name, given in arrays.items() if given is not None and not given.any()]
 

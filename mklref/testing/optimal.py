@@ -15,13 +15,15 @@ import numpy as np
 from mklref import native
 from mklref._crosscheck.row import distance, interval_size
 from mklref._display import outwards
-from mklref._validate import checked_array, checked_real, checked_tolerance
+from mklref._validate import checked_array, checked_members, checked_real, checked_tolerance
 from mklref.certificate import Certificate, certify_each
 from mklref.exceptions import InvalidInput, InvalidType
 from mklref.problem import Problem, require_problem
 from mklref.testing.answer import Answer, as_answer
 from mklref.testing.claims import convention
 from mklref.testing.diagnosis import judge
+
+_EACH = "give a sequence, one entry for each answer."
 
 
 def assert_optimal(
@@ -53,7 +55,6 @@ def assert_optimal(
     InvalidType, InvalidParameter
         problem is no `Problem`; rtol is no number in (0, 1).
     """
-    require_problem(problem)
     tol = checked_tolerance("rtol", rtol)
     verdict = judge(problem, Answer(dual_coef, weights, intercept), tol=tol)
     if not verdict.passed:
@@ -124,16 +125,16 @@ def certify_many(
         Not problems or answers; numbers of problems, answers and C that differ; different kernel stacks.
     """
     points = []
-    for k, answer in enumerate(_listed("answers", answers)):
+    for k, answer in enumerate(checked_members("answers", answers, _EACH)):
         try:
             points.append(as_answer(answer))
         except InvalidType as error:
             raise InvalidType(f"answers[{k}]: {error}") from error
-    problems = [problem] * len(points) if isinstance(problem, Problem) else _listed("problem", problem)
+    problems = [problem] * len(points) if isinstance(problem, Problem) else checked_members("problem", problem, _EACH)
     if not all(isinstance(one, Problem) for one in problems):
         raise InvalidType("problem holds something else than a mklref.Problem; give one, or one for each answer.")
     if C is not None:
-        costs = _listed("C", C)
+        costs = checked_members("C", C, _EACH)
         if len(costs) != len(problems):
             raise InvalidInput(f"C has {len(costs)} values for {len(problems)} answers; give one for each.")
         problems = [one.replace(C=cost) for one, cost in zip(problems, costs, strict=True)]
@@ -147,11 +148,3 @@ def certify_many(
             for k, (one, own) in enumerate(zip(problems, points, strict=True))
         ]
     )
-
-
-def _listed(name: str, given: Any) -> list[Any]:
-    """An iterable as a list."""
-    try:
-        return list(given)
-    except TypeError:
-        raise InvalidType(f"{name} is {given!r}; give a sequence, one entry for each answer.") from None

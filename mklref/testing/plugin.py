@@ -149,7 +149,6 @@ class NotConforming(AssertionError):
 
 
 def _named(option: str, text: str) -> Any:
-    """The object that `module:name` names."""
     module, colon, name = text.partition(":")
     if not (module and colon and name):
         raise pytest.UsageError(f"{option} {text}: give module:name.")
@@ -163,7 +162,6 @@ def _named(option: str, text: str) -> Any:
 
 
 def _words(options: list[str] | None) -> list[str] | None:
-    """The words of an option that may be given several times, with commas between words."""
     return None if options is None else [word.strip() for option in options for word in option.split(",")]
 
 

@@ -45,7 +45,7 @@ CONDITIONS = (
 def gram_matrices(
     draw: Any, n: int, *, max_kernels: int = 5, conditions: Sequence[str] = CONDITIONS, scales: Sequence[float] = (1.0,)
 ) -> Array:
-    """Stacks of positive semidefinite matrices.
+    """Stacks (M, n, n) of positive semidefinite matrices.
 
     Parameters
     ----------
@@ -54,18 +54,9 @@ def gram_matrices(
     max_kernels : int
         Largest number of them.
     conditions : sequence of str
-        Of `CONDITIONS`.
+        Of `CONDITIONS`, else `InvalidParameter`.
     scales : sequence of float
         Factors for the whole stack, such as (1.0, 1e8, 1e-8).
-
-    Returns
-    -------
-    strategy for arrays (M, n, n)
-
-    Raises
-    ------
-    InvalidParameter
-        An unknown condition.
     """
     unknown = sorted(set(conditions) - set(CONDITIONS))
     if unknown or not conditions:
@@ -129,10 +120,6 @@ def problems(
         Sizes.
     conditions, scales
         As for `gram_matrices`.
-
-    Returns
-    -------
-    strategy for `Problem`
     """
     loss = as_loss(draw(st.sampled_from(tuple(losses or LOSSES))))
     n = draw(st.integers(min_samples, max_samples))
@@ -162,10 +149,6 @@ def answers(draw: Any, problem: Problem, *, feasible: bool = True) -> Answer:
     problem : Problem
     feasible : bool
         Whether beta lies in its box with the right sum and the weights are allowed.
-
-    Returns
-    -------
-    strategy for `Answer`
     """
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     beta = problem.C * draw(st.sampled_from((1.0, 0.0, 1e-3, 10.0))) * rng.normal(size=problem.n_samples)

@@ -8,28 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from mklref import regularizers as reg
 from mklref._typing import Array
 from mklref.certificate import certify
 from mklref.certificate.feasible import boundary
 from mklref.kernels.stack import ArrayStack
 from mklref.problem import Problem, dual_norms
-from mklref.regularizers import (
-    BlockNorm,
-    ElasticNet,
-    Fixed,
-    Groups,
-    HalfPower,
-    Lp,
-    Power,
-    Regularizer,
-    Tikhonov,
-    WeightedL1,
-    WeightedLp,
-)
 from mklref.regularizers.norms import conjugate_exponent, p_norm
 from mklref.testing.faults import Point, Reading, meant, restated, scaled, some
 
-SHARED = (Lp, Power, HalfPower, BlockNorm, Tikhonov, ElasticNet)
+SHARED = (reg.Lp, reg.Power, reg.HalfPower, reg.BlockNorm, reg.Tikhonov, reg.ElasticNet)
 """Regularisers without parameters of single kernels: they apply to a part of the kernels as well."""
 _FRACTIONS = {f"{a}/{b}": a / b for b in (3, 6, 7, 9) for a in range(1, 4 * b) if a % b}
 """Numbers that somebody means although they are no short decimals."""
@@ -74,35 +62,36 @@ def unsquared_norm(problem: Problem, point: Point) -> Iterator[Reading]:
 
 def other_regularizers(problem: Problem, point: Point) -> Iterator[Reading]:
     """Other exponents, squared against plain norms, and the elastic net and the exponent that fit best."""
-    candidates: list[Regularizer] = [Lp(1), Lp(4 / 3), Lp(2), Lp(4), Lp(np.inf), Power(1), Power(2), HalfPower(1)]
+    exponents = (1, 4 / 3, 2, 4, np.inf)
+    candidates: list[reg.Regularizer] = [*map(reg.Lp, exponents), *map(reg.Power, (1, 2)), reg.HalfPower(1)]
     own = problem.regularizer
-    if isinstance(own, Lp | Power | Tikhonov) and np.isfinite(p := own.p):
-        candidates += [Lp(p), Power(p), HalfPower(2.0 * p / (p + 1.0)), *_penalties(problem, point, p)]
-        candidates += [Lp(_exact(p / (p - 1.0)))] if p > 1.0 else []
+    if isinstance(own, reg.Lp | reg.Power | reg.Tikhonov) and np.isfinite(p := own.p):
+        candidates += [reg.Lp(p), reg.Power(p), reg.HalfPower(2.0 * p / (p + 1.0)), *_penalties(problem, point, p)]
+        candidates += [reg.Lp(_exact(p / (p - 1.0)))] if p > 1.0 else []
     for candidate in [*candidates, *_fitting(problem, point)]:
         if str(candidate) != str(own):
             text = f"it is optimal for {candidate}, the problem has {own}."
             yield from restated("another regularizer", text, problem, point, regularizer=candidate)
-    if isinstance(own, Groups):
+    if isinstance(own, reg.Groups):
         order, ends = iter(range(problem.n_kernels)), [len(group) for group in own.groups]
         for other in ([range(problem.n_kernels)], [list(islice(order, end)) for end in ends]):
             shown = " | ".join(" ".join(map(str, group)) for group in other)
             text = f"it is optimal for the groups {shown} of kernels, the problem has others."
-            changed = Groups(other, p=own.p, q=own.q)
+            changed = reg.Groups(other, p=own.p, q=own.q)
             yield from restated("another regularizer", text, problem, point, regularizer=changed)
     for text, turned in _turned(own).items():
         shown = f"it is optimal for {text} of {own}."
         yield from restated("another regularizer", shown, problem, point, regularizer=turned)
 
 
-def _turned(own: Regularizer) -> dict[str, Regularizer]:
+def _turned(own: reg.Regularizer) -> dict[str, reg.Regularizer]:
     """Parameters in each other's place, or their reciprocals, and in words what became of them."""
-    if isinstance(own, Groups):
-        return {"p and q exchanged": Groups(own.groups, p=own.q, q=own.p)}
-    if isinstance(own, WeightedL1):
-        return {"1/omega in place of the omega": WeightedL1(1.0 / own.omega)}
-    if isinstance(own, WeightedLp):
-        return {"1/scale in place of the scale": WeightedLp(own.p, 1.0 / own.scale)}
+    if isinstance(own, reg.Groups):
+        return {"p and q exchanged": reg.Groups(own.groups, p=own.q, q=own.p)}
+    if isinstance(own, reg.WeightedL1):
+        return {"1/omega in place of the omega": reg.WeightedL1(1.0 / own.omega)}
+    if isinstance(own, reg.WeightedLp):
+        return {"1/scale in place of the scale": reg.WeightedLp(own.p, 1.0 / own.scale)}
     return {}
 
 
@@ -165,8 +154,8 @@ def used_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
         return
     regularizer = problem.regularizer
     used = np.flatnonzero(theta)
-    if isinstance(regularizer, WeightedL1):
-        regularizer = WeightedL1(regularizer.omega[used])
+    if isinstance(regularizer, reg.WeightedL1):
+        regularizer = reg.WeightedL1(regularizer.omega[used])
     elif not isinstance(regularizer, SHARED):
         return
     g = problem.kernels.norms(point.dual_coef)
@@ -202,7 +191,7 @@ def inner_machine(problem: Problem, point: Point) -> Iterator[Reading]:
         return
     if not np.isfinite(certify(problem, point.dual_coef, weights=point.weights).better_upper):
         return  # numbers beyond all scales, which no solver has time for
-    found = solve(problem.replace(regularizer=Fixed(point.weights)), tol=1e-9, max_iter=60)
+    found = solve(problem.replace(regularizer=reg.Fixed(point.weights)), tol=1e-9, max_iter=60)
     sorted_alike = np.empty_like(point.dual_coef)
     sorted_alike[np.argsort(found.dual_coef)] = np.sort(point.dual_coef)
     text = "dual_coef is optimal in another order."
@@ -310,15 +299,15 @@ def _rescaled(problem: Problem, point: Point) -> Iterator[tuple[str, float, Poin
         yield text, scale, point._replace(weights=scale * point.weights)
 
 
-def _penalties(problem: Problem, point: Point, p: float) -> Iterator[Regularizer]:
+def _penalties(problem: Problem, point: Point, p: float) -> Iterator[reg.Regularizer]:
     """mu ||theta||_p^2 with the mu that fits, ||theta||_p = ||(g_m^2)_m||_{p*} / (4 mu)."""
     size = 0.0 if point.weights is None else p_norm(point.weights, p)
     if size > 0.0:
         mu = p_norm(problem.kernels.quadratic(point.dual_coef), conjugate_exponent(p)) / (4.0 * size)
-        yield from (Tikhonov(p, short) for short in meant(mu, {}, digits=2).values() if short > 0.0)
+        yield from (reg.Tikhonov(p, short) for short in meant(mu, {}, digits=2).values() if short > 0.0)
 
 
-def _fitting(problem: Problem, point: Point) -> Iterator[Regularizer]:
+def _fitting(problem: Problem, point: Point) -> Iterator[reg.Regularizer]:
     """The lp ball, block norm and elastic nets whose closed forms fit weights and dual norms best."""
     if point.weights is None:
         return
@@ -329,15 +318,15 @@ def _fitting(problem: Problem, point: Point) -> Iterator[Regularizer]:
         return
     slope = np.polyfit(np.log(g), np.log(theta), 1)[0]  # theta ~ g^{2/(p-1)}, or g^{(2-q)/(q-1)} beyond q = 2
     if slope > 1e-3:
-        yield from (Lp(_exact(1.0 + rest)) for rest in _round(2.0 / slope))
+        yield from (reg.Lp(_exact(1.0 + rest)) for rest in _round(2.0 / slope))
     elif -1.0 < slope < -1e-3:
-        yield from (BlockNorm(q) for q in meant((2.0 + slope) / (1.0 + slope), _FRACTIONS).values())
+        yield from (reg.BlockNorm(q) for q in meant((2.0 + slope) / (1.0 + slope), _FRACTIONS).values())
     design = np.column_stack([theta * g, np.ones(len(g))])  # theta lam g = g - tau
     ivanov = float(np.linalg.lstsq(design, g, rcond=None)[0][0])
     tikhonov = float((theta * g - 1.0) @ (g - 1.0) / ((theta * g - 1.0) @ (theta * g - 1.0)))  # tau = 1 - lam
     for lam, form in ((ivanov, "ivanov"), (tikhonov, "tikhonov")):
         if 0.0 < lam < 1.0:
-            yield from (ElasticNet(short, form) for short in _round(lam) if 0.0 < short < 1.0)
+            yield from (reg.ElasticNet(short, form) for short in _round(lam) if 0.0 < short < 1.0)
 
 
 def _round(value: float) -> set[float]:
@@ -358,4 +347,4 @@ def _machine(
 ) -> Iterator[Reading]:
     """The problem with fixed weights."""
     moved = point._replace(weights=theta)
-    yield from restated(fault, text, problem, moved, adapted=adapted, regularizer=Fixed(theta))
+    yield from restated(fault, text, problem, moved, adapted=adapted, regularizer=reg.Fixed(theta))

@@ -17,7 +17,7 @@ import mklref
 from mklref import BlockNorm, ElasticNet, Groups, Lp, Mahalanobis, Power, Status, Tikhonov
 from mklref.algorithms import ALGORITHMS, best_single_kernel
 from mklref.algorithms.base import Run
-from mklref.algorithms.point import feasible_weights, on_the_simplex, regularizer_of
+from mklref.algorithms.point import feasible_weights, on_the_simplex
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotApplicable
 from mklref.regularizers import HalfPower
 
@@ -83,7 +83,6 @@ def test_what_lives_on_the_simplex():
     assert list(on.values()) == [True, True, False, False]
     assert not on_the_simplex(problem.replace(regularizer=Mahalanobis(np.eye(4))))
     assert not on_the_simplex(problem.replace(regularizer=ElasticNet(0.5)))
-    assert regularizer_of(problem) is problem.regularizer
 
 
 # --- runs from starts of other problems ------------------------------------------------------------------------------

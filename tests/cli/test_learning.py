@@ -324,7 +324,7 @@ def plain(**changes):
         ({}, {}, {"classes": None}, {}, "expected classes, columns"),
         ({}, {}, {"samples": None}, {}, "its arrays are"),
         ({}, {"columns": "[]"}, {}, {}, "its table is none"),
-        ({}, {"columns": "{"}, {}, {}, "is not a model of a table"),
+        ({}, {"columns": "{"}, {}, {}, "changed.npz, text 'columns', is no JSON"),
         ({}, {"columns": 10**6}, {}, {}, "columns = 1000000 is no str"),
         ({}, {"columns": plain(name="height")}, {}, {}, "its columns are not those of its estimator"),
         ({}, {"columns": plain(deviation=0.0)}, {}, {}, "the column 'age' does not fit together"),

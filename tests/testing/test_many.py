@@ -83,7 +83,7 @@ def test_what_does_not_fit_is_said(path):
         certify_many(problem, [solutions[0], solutions[0].dual_coef])
     with pytest.raises(InvalidInput, match=r"answers\[0\]: dual_coef has shape \(3,\)"):
         certify_many(problem, [Answer(np.ones(3))])
-    with pytest.raises(InvalidType, match=r"^C is 3\.0; give a sequence"):
+    with pytest.raises(InvalidType, match=r"^C is 3\.0 \(float\); give a sequence"):
         certify_many(problem, solutions, C=3.0)
     other = make_problem(regularizer="l2", n=20, seed=9)
     with pytest.raises(InvalidInput, match=r"points\[1\] has another kernel stack"):

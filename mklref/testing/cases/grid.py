@@ -7,12 +7,12 @@ everything. The problems are small: 16 samples, and three kernels where there is
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.losses import EpsilonInsensitive, Loss, as_loss
+from mklref.losses import as_loss
 from mklref.problem import Problem
 from mklref.regularizers import Lp
 from mklref.testing.case import enter
@@ -21,33 +21,30 @@ from mklref.testing.cases.data import kernels, problem, samples, told
 N = 16
 
 
-class Capability(NamedTuple):
-    """What a solver is meant for."""
+HINGE, SQUARED, SVR = ({"loss": as_loss(loss)} for loss in ("hinge", "squared", "epsilon_insensitive:0.15"))
+L1, L2 = ({"regularizer": Lp(p)} for p in (1, 2))
+FREE: dict[str, Any] = {"intercept": False}
+ONE: dict[str, Any] = {"M": 1}
 
-    loss: str | Loss
-    p: float
-    intercept: bool = True
-    M: int = 3
-
-
-CAPABILITIES: dict[str, Capability] = {
-    "hinge-l1": Capability("hinge", 1.0),
-    "hinge-p-4-over-3": Capability("hinge", 4 / 3),
-    "hinge-l2": Capability("hinge", 2.0),
-    "hinge-p-4": Capability("hinge", 4.0),
-    "hinge-l1-no-intercept": Capability("hinge", 1.0, intercept=False),
-    "hinge-l2-no-intercept": Capability("hinge", 2.0, intercept=False),
-    "squared-l1": Capability("squared", 1.0),
-    "squared-l2": Capability("squared", 2.0),
-    "squared-l1-no-intercept": Capability("squared", 1.0, intercept=False),
-    "squared-l2-no-intercept": Capability("squared", 2.0, intercept=False),
-    "svr-l1": Capability(EpsilonInsensitive(0.15), 1.0),
-    "svr-l2": Capability(EpsilonInsensitive(0.15), 2.0),
-    "svm": Capability("hinge", 1.0, M=1),
-    "svm-no-intercept": Capability("hinge", 1.0, intercept=False, M=1),
-    "svr": Capability(EpsilonInsensitive(0.15), 1.0, M=1),
-    "ridge-regression": Capability("squared", 1.0, M=1),
+CAPABILITIES: dict[str, dict[str, Any]] = {
+    "hinge-l1": {**HINGE, **L1},
+    "hinge-p-4-over-3": {**HINGE, "regularizer": Lp(4 / 3)},
+    "hinge-l2": {**HINGE, **L2},
+    "hinge-p-4": {**HINGE, "regularizer": Lp(4)},
+    "hinge-l1-no-intercept": {**HINGE, **L1, **FREE},
+    "hinge-l2-no-intercept": {**HINGE, **L2, **FREE},
+    "squared-l1": {**SQUARED, **L1},
+    "squared-l2": {**SQUARED, **L2},
+    "squared-l1-no-intercept": {**SQUARED, **L1, **FREE},
+    "squared-l2-no-intercept": {**SQUARED, **L2, **FREE},
+    "svr-l1": {**SVR, **L1},
+    "svr-l2": {**SVR, **L2},
+    "svm": {**HINGE, **L1, **ONE},
+    "svm-no-intercept": {**HINGE, **L1, **FREE, **ONE},
+    "svr": {**SVR, **L1, **ONE},
+    "ridge-regression": {**SQUARED, **L1, **ONE},
 }
+"""What a solver is meant for, as arguments of a problem."""
 
 Change = Callable[[np.random.Generator, Array], dict[str, Any]]
 """From kernels (M, n, n) to what is special: arguments of a problem."""
@@ -135,23 +132,20 @@ def _pairs(K: Array) -> Array:
     return np.asarray(K[:, rows][:, :, rows])
 
 
-def _enter(name: str, structure: str, capability: Capability) -> None:
-    statement, flags, change = STRUCTURES[structure]
-    loss = as_loss(capability.loss)
+def _enter(structure: str, capability: str) -> None:
+    (statement, flags, change), given = STRUCTURES[structure], CAPABILITIES[capability]
 
     def build(rng: np.random.Generator) -> Problem:
-        K = kernels(rng, samples(rng, N), capability.M)
-        special = {"K": K, "regularizer": Lp(capability.p), "intercept": capability.intercept, **change(rng, K)}
-        return problem(rng, loss=loss, n=N, **special)
+        K = kernels(rng, samples(rng, N), given.get("M", 3))
+        return problem(rng, n=N, **{"K": K, **given, **change(rng, K)})
 
-    own = told(loss=loss, regularizer=Lp(capability.p), intercept=capability.intercept, M=capability.M)
-    enter(name, (0, 1), {"grid", *flags.split(), *own}, f"{statement} {name[len(structure) + 1 :]}.", build)
+    every_flag = {"grid", *flags.split(), *told(**given)}
+    enter(f"{structure}-{capability}", (0, 1), every_flag, f"{statement} {capability}.", build)
 
 
 for _structure in STRUCTURES:
-    for _name, _capability in CAPABILITIES.items():
-        _real = as_loss(_capability.loss).targets == "real"
+    for _name, _given in CAPABILITIES.items():
+        _real = _given["loss"].targets == "real"
         _needs_kernels = _structure in ("zero-kernel", "duplicated-kernel", "constant-kernel", "many-kernels")
-        _misfit = {"unbalanced": _real, "outlier": not _real}.get(_structure, _capability.M == 1 and _needs_kernels)
-        if not _misfit:
-            _enter(f"{_structure}-{_name}", _structure, _capability)
+        if not {"unbalanced": _real, "outlier": not _real}.get(_structure, "M" in _given and _needs_kernels):
+            _enter(_structure, _name)

@@ -47,10 +47,6 @@ def check_directory(
         Prove the bounds of every answer, rounding errors included; what has no such proof (regularisers without one,
         kernels that are not proven semidefinite) is excluded.
 
-    Returns
-    -------
-    Report
-
     Raises
     ------
     InvalidType, InvalidParameter
@@ -72,7 +68,6 @@ def check_directory(
 
 
 def _row(file: Path, published: dict[str, Any], solution: Path | None, missing: str, tol: float, rigorous: bool) -> Row:
-    """The verdict on one problem and its solution, or why that is missing."""
     case = Case(file.stem, (0, 0), frozenset(), str(published.get("statement", f"{file.name}.")), tuple)
     row = Row(case, Outcome.EXCLUDED, missing, (), np.nan, 0.0)
     if solution is None:

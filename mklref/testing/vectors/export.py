@@ -174,7 +174,6 @@ def exported_files(folder: Path) -> set[Path]:
 
 
 def _require_no_links(folder: Path) -> None:
-    """Raise `InvalidInput` if a file of the directory is a link, through which another one would be replaced."""
     for file in folder.iterdir():
         if file.is_symlink():
             raise InvalidInput(f"{file} is a link to {file.readlink()}; remove it, or give another directory.")
@@ -213,7 +212,6 @@ def proved(problem: Problem, path: Path) -> tuple[float, float, str]:
 
 
 def _require_published(name: str, hashed: str) -> None:
-    """Raise `InvalidInput` if the matrices are others than those of which bounds are published under this name."""
     known = real.published().get(name, {"sha256": hashed})["sha256"]
     if hashed != known:
         raise InvalidInput(

@@ -79,13 +79,7 @@ def read_as(path: str | PathLike[str], convert: Callable[[Record], Content]) -> 
 
 
 def write_record(path: str | PathLike[str], record: Mapping[str, Any]) -> None:
-    """Write a record; the suffix says how. JSON writes its arrays of more than one axis as CSV files beside it.
-
-    Raises
-    ------
-    InvalidInput
-        An unknown suffix.
-    """
+    """Write a record; the suffix says how. JSON writes its arrays of more than one axis as CSV files beside it."""
     file = Path(path)
     if file.suffix == ".npz":
         arrays = {name: np.asarray(value) for name, value in record.items() if not isinstance(value, str)}

@@ -69,7 +69,6 @@ def read(path: Path, max_bytes: int) -> Record:
 
 
 def _plain_dataset(file: Any, name: str, path: Path) -> Any:
-    """A data set of this file."""
     import h5py
 
     if not isinstance(file.get(name, getlink=True), h5py.HardLink):

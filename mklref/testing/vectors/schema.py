@@ -67,10 +67,7 @@ def record_of_problem(problem: Problem, **more: Any) -> Record:
 def problem_from_record(record: Mapping[str, Any]) -> Problem:
     """The problem of a record; what is missing has the defaults of `Problem`: C = 1, hinge, Lp(1), an intercept.
 
-    Raises
-    ------
-    InvalidInput, InvalidType
-        kernels or y are missing, an unknown name, loss or regulariser, parameters that do not fit.
+    `InvalidInput` or `InvalidType` for an unknown name, loss or regulariser, and without kernels or y.
     """
     require(record, "kernels", "y")
     loss: Loss = _component(record, "loss", "hinge", LOSSES, {})
@@ -93,13 +90,7 @@ def problem_from_record(record: Mapping[str, Any]) -> Problem:
 
 
 def answer_from_record(record: Mapping[str, Any]) -> Answer:
-    """The answer of a record: dual_coef, perhaps weights, intercept, objective, lower, converged.
-
-    Raises
-    ------
-    InvalidInput
-        dual_coef is missing; an unknown name.
-    """
+    """The answer of a record, or `InvalidInput`: dual_coef, perhaps weights, intercept, objective, lower, converged."""
     require(record, "dual_coef")
     _require_known(record, SOLUTION, _SOLUTION_FIELDS)
     weights = record.get("weights")
@@ -136,7 +127,6 @@ def _require_known(record: Mapping[str, Any], kind: str, known: Sequence[str]) -
 
 
 def _described(name: str, record: Mapping[str, Any], known: Sequence[str]) -> str:
-    """An unknown name, and what was probably meant."""
     owner, _, parameter = name.partition("_")
     if parameter and owner in ("loss", "regularizer"):
         return (
@@ -175,7 +165,6 @@ def _component(
 
 
 def _made(record: Mapping[str, Any], prefix: str, kind: type) -> Any:
-    """An object of this class, its fields as the record says."""
     arguments: dict[str, Any] = {}
     for field in fields(kind):
         name = f"{prefix}_{field.name}"
@@ -229,7 +218,6 @@ def _number(value: Any, name: str) -> float:
 
 
 def _flag(value: Any, name: str) -> bool:
-    """True, false, 1 or 0."""
     array = _array(value, name)
     if array.size != 1 or array.dtype.kind not in "biuf" or array.ravel()[0] not in (0, 1):
         raise InvalidParameter(f"{name} = {_shown(value)}; give true or false, 1 or 0.")
