@@ -165,10 +165,40 @@ def descend(run: Run, shape: GroupWeights, sigma: Array, warm_start: int, scaled
 
 
 @overload
-def group_wrapper(problem: Problem, *, exponents: None = None, **options: Any) -> Solution: ...
+def group_wrapper(
+    problem: Problem,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 500,
+    max_time: float | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    start: Solution | None = None,
+    warm_start: int = 5,
+    metric: str = "weights",
+    exponents: None = None,
+) -> Solution: ...
+
+
 @overload
-def group_wrapper(problem: Problem, *, exponents: tuple[float, float], **options: Any) -> StationaryPoint: ...
-@ABSURD  # type: ignore[misc]  # any options
+def group_wrapper(
+    problem: Problem,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 500,
+    max_time: float | None = None,
+    callback: Callback | None = None,
+    progress: bool = False,
+    start: Solution | None = None,
+    warm_start: int = 5,
+    metric: str = "weights",
+    exponents: tuple[float, float],
+    restarts: int = 0,
+    rng: np.random.Generator | None = None,
+) -> StationaryPoint: ...
+
+
+@ABSURD
 def group_wrapper(
     problem: Any,
     *,
