@@ -38,7 +38,6 @@ class JointQuadraticForms:
         return np.asarray(np.sum([part.squares for part in self.parts], axis=0))
 
     def part(self, samples: Any) -> KernelStack:
-        """The kernels of some of the samples, index array (k,), in memory if there is room."""
         whole = next((part for part in self.parts if part.images.shape[1] == self._kernels.shape[1]), None)
         return self._kernels.part(samples) if whole is None else whole.part(samples)
 
@@ -77,7 +76,6 @@ class JointMachine(Together):
             machine.warm = warm
 
     def begin(self, samples: Any, beta: Array, intercepts: Array) -> None:
-        """Know from a solution for some of the samples who matters to each machine, where kernels are costly."""
         first = 0
         for machine, part, intercept in zip(self.machines, self.problem.machines, intercepts, strict=True):
             own = np.flatnonzero(np.isin(part.samples, samples))
@@ -91,20 +89,16 @@ class JointMachine(Together):
             machine.solve(gap / len(self.machines))
 
     def value(self) -> float:
-        """A lower bound of J."""
         return sum(machine.value() for machine in self.machines)
 
     def hessian_root(self, kernels: Any) -> Array:
-        """W with d2J/dtheta2 = W'W for these kernels."""
         return np.vstack([machine.hessian_root(kernels) for machine in self.machines])
 
     def move(self, weights: Array) -> None:
-        """Change the weights of every machine."""
         for machine in self.machines:
             machine.move(weights)
 
     def set_dual(self, beta: Array) -> None:
-        """Go to another feasible dual point."""
         for machine, own in zip(self.machines, self.split(beta), strict=True):
             machine.set_dual(own)
 

@@ -41,13 +41,11 @@ class LazyForms(QuadraticForms):
     """Images K_m beta that are updated by passes over rows of changed samples, which are evaluated or cached."""
 
     def __init__(self, stack: KernelStack) -> None:
-        self.kernels = stack
         self.reader: Reader = getattr(stack, "reader", None) or Reader(stack)
         self.room = stack.cache if isinstance(stack, LazyStack) else _DEFAULT
         super().__init__(stack)
 
     def part(self, samples: Any, parts: int = 1) -> KernelStack:
-        """The kernels of some of the samples, in memory if there is room for so many parts."""
         M, n = self.kernels.shape[0], len(samples)
         if self.reader.itemsize * M * n * n > self.room / parts:
             return self.kernels.part(samples)
@@ -190,7 +188,6 @@ class LazyMachine(SMOMachine):
         return Q
 
     def whole(self) -> Array:
-        """Q of all samples, (n, n), to be read."""
         return self._square(np.arange(len(self.beta)))
 
     def _solve_on(self, chosen: Any, tol: float) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from mklref._threads import threads
 from mklref._typing import Array
-from mklref.kernels import ArrayStack, KernelStack
+from mklref.kernels import KernelStack
 from mklref.machines.loops import loops, say_if_slow
 
 _ROUNDING = 4 * float(np.finfo(float).eps)
@@ -31,13 +31,12 @@ class QuadraticForms:
         M, n, _ = stack.shape
         say_if_slow()
         self.threads = threads()
-        self.stack = self._hold(stack)
+        self.kernels, self.stack = stack, self._hold(stack)
         self.diagonals = stack.own_diagonals
         self.images = np.zeros((M, n))
         self.squares = np.zeros(M)
         self.watched = np.ones(M, dtype=bool)
         self.rows_read = 0.0
-        self._dtype = stack.dtype
         self._lengths = stack.own_lengths
         self._traces = np.sqrt(np.maximum(stack.traces(), 0.0))
         self._age = np.zeros(M, dtype=int)
@@ -51,11 +50,8 @@ class QuadraticForms:
         return loops.Stack(list(stack.matrices))
 
     def part(self, samples: Any) -> KernelStack:
-        """The kernels of some of the samples, index array (k,), in memory."""
-        M, k = len(self.squares), len(samples)
-        parts = np.empty((M, k, k), dtype=self._dtype)
-        loops.gather(self.stack, samples, parts, self.threads)
-        return ArrayStack.trusted(list(parts))
+        """The kernels of some of the samples, index array (k,), in memory if there is room."""
+        return self.kernels.part(samples)
 
     def begin(self, beta: Array) -> None:
         """Go to the first beta of a machine: often that of the machine before, which ended here, times a factor."""

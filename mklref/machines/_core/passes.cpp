@@ -125,14 +125,6 @@ class Block {
     int held_ = 0;
 };
 
-template <class Number>
-void gather_rows(const Number *matrix, const Index *index, Index count, Index n, Number *part) {
-    for (Index r = 0; r < count; ++r) {
-        const Number *row = matrix + index[r] * n;
-        for (Index c = 0; c < count; ++c) part[r * count + c] = row[index[c]];
-    }
-}
-
 // row[0 : count] = sum_m weights[m] K_m[i, 0 : count]
 void combine_part(const Matrices &K, const double *weights, Index i, Index count, double *row) {
     std::memset(row, 0, sizeof(double) * static_cast<std::size_t>(count));
@@ -225,16 +217,6 @@ void apply_rows(const Matrices &K, const Index *kernels, Index kernel_count, con
             Block block(K, from, width, images + m * K.n + from);
             for (Index r = 0; r < count; ++r) block.add(m, index[r], delta[r]);
         }
-    });
-}
-
-void gather(const Matrices &K, const Index *index, Index count, void *parts, int threads) {
-    parallel(K.count(), K.count() * count * count, threads, [&](Index m) {
-        const Index offset = m * count * count;
-        if (K.single)
-            gather_rows(static_cast<const float *>(K.data[m]), index, count, K.n, static_cast<float *>(parts) + offset);
-        else
-            gather_rows(static_cast<const double *>(K.data[m]), index, count, K.n, static_cast<double *>(parts) + offset);
     });
 }
 
