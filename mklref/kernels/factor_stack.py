@@ -183,13 +183,7 @@ class FactorStack(KernelStack):
         return rows.astype(np.float64, copy=False)
 
     def sharded(self, shards: int) -> Self:
-        """The same stack with so many shards of rows, of equal size: sums then have the bits of as many workers.
-
-        Raises
-        ------
-        InvalidParameter
-            Less than one shard, or more than samples.
-        """
+        """The same stack with so many shards of rows, 1 to n, of one size: sums have the bits of as many workers."""
         n = self.shape[1]
         if checked_count("shards", shards, 1, f"at most {n}, one for each sample.") > n:
             raise InvalidParameter(f"shards = {shards}, more than the {n} samples; give at most one for each.")
@@ -240,13 +234,7 @@ class FactorStack(KernelStack):
         return np.asarray(np.bincount(self.owner, w, minlength=len(self.sources)), dtype=np.float64)
 
     def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
-        """Entries K_m[rows, columns] of some kernels, float64 (k, len(rows), len(columns)).
-
-        Raises
-        ------
-        NotApplicable
-            More than 2 GiB of them; kernels as factors are there for their products.
-        """
+        """Entries as of every stack, in float64; `NotApplicable` if they take more than 2 GiB."""
         first = indices(rows, self.shape[1])
         second = first if columns is rows else indices(columns, self.shape[1])
         some = indices(kernels, len(self), "kernels")
