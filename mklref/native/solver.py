@@ -26,7 +26,6 @@ from mklref.multiclass import random_part
 from mklref.native import tuning
 from mklref.native.active import on_active_samples
 from mklref.native.loop import Loop
-from mklref.native.point import Point
 from mklref.native.polish import polished
 from mklref.native.rescue import Ladder
 from mklref.problem import Problem, on_samples
@@ -237,7 +236,9 @@ def _followed(loop: Loop, start: Any = None) -> Status:
 
     ladder, status = Ladder(loop, solved), Status.STALLED
     try:
-        point = _first_point(loop, _first_weights(loop, start))
+        weights = _first_weights(loop, start)
+        loop.note_first(weights)
+        point = on_active_samples(loop, weights) or loop.evaluate(weights)  # rounds where kernels are costly
         while True:
             status, centre = loop.iterate(point)
             rescued = ladder.climb(centre) if status is Status.STALLED else None
@@ -269,12 +270,6 @@ def _first_weights(loop: Loop, start: Any) -> Array:
     weights = weights_of_a_part(loop)
     machine.warm = weights is not None
     return equal_weights(loop.problem) if weights is None else weights
-
-
-def _first_point(loop: Loop, weights: Array) -> Point:
-    """The machine at these weights, or what rounds on the samples that matter come to where kernels are costly."""
-    loop.note_first(weights)
-    return on_active_samples(loop, weights) or loop.evaluate(weights)
 
 
 def weights_of_a_part(loop: Loop) -> Array | None:
