@@ -77,6 +77,8 @@ class FactorStack(KernelStack):
         labels = [f"factor {name!r}" for name in self.names]
         require_one_order(dict(zip(labels, given, strict=True)))
         self.sources = tuple(source_of(factor, label) for factor, label in zip(given, labels, strict=True))
+        self.makers = [source.transformer for source in self.sources]
+        """What makes the rows of new samples; None where they are given."""
         _require_alike(self.sources, labels, self.fewest)
         self._describe()
         self._check(labels)

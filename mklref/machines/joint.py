@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.kernels import KernelStack
 from mklref.machines.lazy import LazyMachine
 from mklref.machines.machine import Machine, Together
 from mklref.machines.quadratic_forms import QuadraticForms
@@ -25,10 +24,8 @@ from mklref.multiclass import MulticlassProblem
 class JointQuadraticForms:
     """The sums of the squares of all machines; one choice of watched kernels for all."""
 
-    def __init__(self, problem: MulticlassProblem, parts: Sequence[QuadraticForms]) -> None:
-        self.watched = np.ones(problem.n_kernels, dtype=bool)
-        self._kernels = problem.kernels
-        self.parts = tuple(parts)
+    def __init__(self, parts: Sequence[QuadraticForms]) -> None:
+        self.watched, self.parts = np.ones(len(parts[0].squares), dtype=bool), tuple(parts)
         for part in self.parts:
             part.watched = self.watched
 
@@ -36,10 +33,6 @@ class JointQuadraticForms:
     def squares(self) -> Array:
         """q_m = sum_p beta_p'K_m beta_p, (M,); upper bounds for kernels that are not watched."""
         return np.asarray(np.sum([part.squares for part in self.parts], axis=0))
-
-    def part(self, samples: Any) -> KernelStack:
-        whole = next((part for part in self.parts if part.images.shape[1] == self._kernels.shape[1]), None)
-        return self._kernels.part(samples) if whole is None else whole.part(samples)
 
 
 class JointMachine(Together):
@@ -52,7 +45,7 @@ class JointMachine(Together):
     def __init__(self, problem: MulticlassProblem, machines: Sequence[Machine]) -> None:
         self.problem = problem
         self.machines = tuple(machines)
-        self.forms = JointQuadraticForms(problem, [machine.forms for machine in self.machines])
+        self.forms = JointQuadraticForms([machine.forms for machine in self.machines])
         first = self.machines[0]
         for machine in self.machines:
             if machine.problem.kernels is first.problem.kernels:

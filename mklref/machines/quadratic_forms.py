@@ -31,7 +31,7 @@ class QuadraticForms:
         M, n, _ = stack.shape
         say_if_slow()
         self.threads = threads()
-        self.kernels, self.stack = stack, self._hold(stack)
+        self.stack = self._hold(stack)
         self.diagonals = stack.own_diagonals
         self.images = np.zeros((M, n))
         self.squares = np.zeros(M)
@@ -48,10 +48,6 @@ class QuadraticForms:
     def _hold(self, stack: Any) -> Any:
         """The matrices for the compiled loops."""
         return loops.Stack(list(stack.matrices))
-
-    def part(self, samples: Any) -> KernelStack:
-        """The kernels of some of the samples, index array (k,), in memory if there is room."""
-        return self.kernels.part(samples)
 
     def begin(self, beta: Array) -> None:
         """Go to the first beta of a machine: often that of the machine before, which ended here, times a factor."""

@@ -23,7 +23,7 @@ from mklref._run import Recorder
 from mklref._typing import Array
 from mklref.machines import machine_for
 from mklref.machines.joint import JointMachine
-from mklref.machines.lazy import LazyForms, LazyMachine
+from mklref.machines.lazy import LazyForms, LazyMachine, kernels_of
 from mklref.machines.machine import Machine
 from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.multiclass import MulticlassProblem, restricted
@@ -107,7 +107,7 @@ def _solved_on(
     If `warm`, from the beta that the machines have as well.
     """
     each = list(zip(machines, samples, strict=True))
-    kernels = [machine.forms.part(index, len(machines)) for machine, index in each]
+    kernels = [kernels_of(machine.problem.kernels, index, len(machines)) for machine, index in each]
     small: Machine | JointMachine
     if isinstance(loop.problem, MulticlassProblem):
         problem = restricted(loop.problem, samples, kernels)

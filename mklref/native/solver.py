@@ -19,7 +19,7 @@ from mklref.exceptions import Interrupted, InvalidParameter, KernelsLost, NotApp
 from mklref.kernels.factor_stack import FactorStack
 from mklref.machines import machine_for
 from mklref.machines.joint import JointMachine
-from mklref.machines.lazy import LazyMachine
+from mklref.machines.lazy import LazyMachine, kernels_of
 from mklref.machines.machine import Machine
 from mklref.machines.newton import NewtonMachine
 from mklref.multiclass import random_part
@@ -290,7 +290,7 @@ def weights_of_a_part(loop: Loop) -> Array | None:
     if chosen is None:
         return None
     k = len(chosen)
-    small = machine_for(on_samples(problem, chosen, machine.forms.part(chosen), C=problem.C * n / k))
+    small = machine_for(on_samples(problem, chosen, kernels_of(problem.kernels, chosen), C=problem.C * n / k))
     rough, left = tuning.ACCURACY, loop.recorder.left
     of_part = Loop(small, rough, Recorder("a part", tol=rough, max_iter=tuning.MOST_MACHINES, max_time=left))
     of_part.iterate(of_part.begin(_first_weights(of_part, None)))
