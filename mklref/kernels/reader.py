@@ -71,8 +71,7 @@ class CachedReader(Reader):
         dear = [run for run in stack.runs if self._samples.columns(run.columns).shape[1] > _CHEAP]
         kinds = {(run.shares, run.columns) for run in dear}
         n = stack.shape[1]
-        size = n * self._samples.dtype.itemsize
-        rows = min(n, stack.cache // (size * len(kinds))) if kinds else 0
+        rows = min(n, stack.cache // (n * self.itemsize * len(kinds))) if kinds else 0
         self._caches = {kind: _Rows(rows, n, self._samples.dtype) for kind in kinds} if rows else {}
 
     def add(self, kernels: Any, index: Any, delta: Array, images: Array) -> None:
