@@ -31,12 +31,12 @@ import numpy as np
 from mklref._run import ABSURD, Best, Recorder, check_options, check_range, check_start
 from mklref._threads import blas_threads
 from mklref._typing import Array
-from mklref.algorithms.point import Point, feasible_weights, point_of, rounding_of
+from mklref.algorithms.point import Point, feasible_weights, point_of
 from mklref.certificate import certify
 from mklref.certificate.bounds import relative, unit_of
 from mklref.exceptions import NotApplicable
 from mklref.machines import machine_for
-from mklref.machines.machine import SPARE, Machine
+from mklref.machines.machine import SPARE, Machine, rounding
 from mklref.problem import Problem, require_problem
 from mklref.solution import History, Record, Solution, Status
 
@@ -212,7 +212,8 @@ class Run:
         """The point at which the machines are; the best one is kept, and so are the best bounds."""
         point = point_of(self.problem, self.machines, weights)
         if self.reached(point):
-            point = replace(point, rounding=rounding_of(self.problem, self.machines, point))
+            added = rounding(self.problem, self.machines, point.weights, point.intercepts, point.upper)
+            point = replace(point, rounding=added)
         return self.best.note(point)
 
     def _record(self, point: Point) -> Status | None:

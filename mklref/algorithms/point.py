@@ -12,7 +12,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import dual_losses, dual_objective
-from mklref.machines.machine import Machine, rounding
+from mklref.machines.machine import Machine
 from mklref.problem import Problem
 from mklref.regularizers import BlockNorm, Lp, Regularizer
 from mklref.regularizers.norms import p_norm
@@ -80,15 +80,6 @@ def point_of(problem: Problem, machines: Sequence[Machine], weights: Array) -> P
         lower=dual_objective(problem, betas, squares)[0],
         upper=losses + regularizer.value(weights * np.sqrt(squares)),
     )
-
-
-def rounding_of(problem: Problem, machines: Sequence[Machine], point: Point) -> float:
-    """What the certificate of the point at which these machines are adds to its gap."""
-
-    def lower(squares: Array) -> float:
-        return dual_objective(problem, point.betas, squares)[0]
-
-    return rounding(machines, point.weights, point.intercepts, point.upper, lower)
 
 
 _NEGLIGIBLE = 1e-8

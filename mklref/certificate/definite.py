@@ -150,21 +150,9 @@ def _factorised(K: Array, diagonal: Array) -> Iterator[bool]:
 def proven_shifts(stack: KernelStack, delta: Any = None, data: str | None = None) -> tuple[Array, Array]:
     """delta_m of the claim and a shift s_m <= delta_m for which K_m + s_m I is proven positive semidefinite.
 
-    Parameters
-    ----------
-    stack : KernelStack
-    delta : float or array (M,), optional
-        How far from K_m the claim reaches, in the spectral norm. By default 0 where K_m itself is proven positive
-        definite, and elsewhere the smallest shift found, if rounding explains it (`psd_tolerance`).
-    data : str, optional
-        The `fingerprint` of the stack, where it is known: it costs a read.
-
-    Raises
-    ------
-    InvalidKernel
-        K_m + delta_m I is not proven semidefinite; with a vector that disproves it if there is one.
-    InvalidParameter
-        A delta that is negative, not finite, or not one number or one for each kernel.
+    delta is that of `certify`; where it is None, the smallest shift found, if rounding explains it (`psd_tolerance`).
+    `data` is the `fingerprint` of the stack. `InvalidKernel` where nothing is proven, with a vector that disproves it,
+    if there is one.
     """
     if stack.entry_errors is not None and stack.definiteness == "by theorem":
         exact = np.zeros(len(stack))

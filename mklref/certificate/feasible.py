@@ -138,21 +138,9 @@ _LARGEST = 2**53
 
 
 def exactly_feasible(beta: Array, lower: Array, upper: Array, total: float | None) -> Array | None:
-    """The feasible point next to beta, or None if there is none.
+    """The point next to beta with lower <= beta <= upper and 1'beta = c_b without any rounding, or None.
 
-    Parameters
-    ----------
-    beta : array (n,)
-        Feasible up to rounding.
-    lower, upper : array (n,)
-        Floats inside the true box, which contains 0; infinite where there is no bound.
-    total : float or None
-        c_b, which 1'beta has to be: 0, 1, or None without an intercept.
-
-    Returns
-    -------
-    array (n,) or None
-        lower <= beta <= upper and 1'beta = c_b, both without any rounding.
+    The floats lower and upper lie inside the true box, which contains 0; c_b, `total`, is 0, 1, or None.
     """
     inside: Array = np.clip(beta, lower, upper)
     largest = float(np.abs(inside).max())

@@ -36,7 +36,6 @@ from mklref.certificate.exact import dot, log, softplus, total
 from mklref.certificate.rounding import Interval, above, below
 from mklref.exceptions import NotApplicable
 from mklref.losses import (
-    LOSSES,
     DensityLevelSet,
     EpsilonInsensitive,
     Hinge,
@@ -71,6 +70,8 @@ class Scores(NamedTuple):
     moved: float
 
 
+_HALF_SQUARES = SquaredHinge, Squared, SquaredEpsilonInsensitive
+SUPPORTED = (Hinge, Logistic, EpsilonInsensitive, OneClass, DensityLevelSet, Huber, Pinball, *_HALF_SQUARES)
 STRETCHED = Hinge, DensityLevelSet, OneClass
 """Losses with one kink, off which `stretch` keeps the scores."""
 
@@ -116,20 +117,22 @@ def stretched(problem: Problem, theta: Array, b: Sequence[float], eta: float) ->
 
 def require_supported(loss: Loss) -> None:
     """Raise `NotApplicable` if the formulas above are not those of this loss; a subclass may have others."""
-    if type(loss) not in LOSSES.values():
-        raise NotApplicable(_unknown(loss))
+    if type(loss) not in SUPPORTED:
+        raise NotApplicable(
+            f"loss {loss} ({type(loss).__name__}) has no rigorous certificate; those that have are "
+            f"{', '.join(kind.name for kind in SUPPORTED)}. Use certify without rigorous=True."
+        )
 
 
 def exact_box(loss: Loss, y: Array, costs: Array) -> tuple[Array, Array]:
     """Floats lower <= upper that bound beta no wider than the true box does; infinite where there is no bound."""
+    require_supported(loss)
     none = np.full(len(y), np.inf)
     match loss:
         case Hinge() | Logistic() | OneClass() | DensityLevelSet():
             return np.where(y > 0, 0.0, -costs), np.where(y > 0, costs, 0.0)
         case SquaredHinge():
             return np.where(y > 0, 0.0, -none), np.where(y > 0, none, 0.0)
-        case Squared() | SquaredEpsilonInsensitive():
-            return -none, none
         case EpsilonInsensitive():
             return -costs, costs
         case Huber(delta=delta):
@@ -137,7 +140,7 @@ def exact_box(loss: Loss, y: Array, costs: Array) -> tuple[Array, Array]:
             return -bound, bound
         case Pinball(tau=tau):
             return -np.maximum(0.0, (costs * (1.0 - Interval.point(tau))).lower), _times(tau, costs)
-    raise NotApplicable(_unknown(loss))
+    return -none, none
 
 
 def _times(factor: float, costs: Array) -> Array:
@@ -147,88 +150,57 @@ def _times(factor: float, costs: Array) -> Array:
 
 def primal_losses(loss: Loss, t: Interval, y: Array) -> Array:
     """V(t_i, y_i) at the worst score of each interval, from above."""
+    require_supported(loss)
     match loss:
-        case Hinge() | DensityLevelSet() | OneClass():
-            return _excess(loss, t, y)
-        case SquaredHinge():
-            return _half_square(_excess(loss, t, y))
         case Logistic():
             return softplus(-(y * t)).upper
-        case Squared():
-            return _half_square(_residual(t, y))
-        case EpsilonInsensitive(epsilon=epsilon):
-            return _outside(t, y, epsilon)
-        case SquaredEpsilonInsensitive(epsilon=epsilon):
-            return _half_square(_outside(t, y, epsilon))
         case Huber(delta=delta):
-            r = Interval.point(_residual(t, y))
+            r = Interval.point(_distance(loss, t, y))
             near = Interval.point(np.minimum(r.upper, delta))
             return (near * (r - 0.5 * near)).upper
         case Pinball(tau=tau):
             r = y - t
             return np.maximum((tau * r).upper, ((1.0 - Interval.point(tau)) * -r).upper)
-    raise NotApplicable(_unknown(loss))
+    x = _distance(loss, t, y)
+    return np.asarray(above(0.5 * above(x * x))) if isinstance(loss, _HALF_SQUARES) else x
 
 
 def slopes(loss: Loss, t: Interval, y: Array) -> Array:
     """The largest |V'(., y_i)| on each interval, from above; V is convex, so it is found at an end."""
+    require_supported(loss)
     match loss:
-        case Hinge() | DensityLevelSet() | OneClass():
-            return (_excess(loss, t, y) > 0.0).astype(float)
-        case SquaredHinge():
-            return _excess(loss, t, y)
         case Logistic():
             return np.minimum(1.0, primal_losses(loss, t, y))
-        case Squared():
-            return _residual(t, y)
-        case EpsilonInsensitive(epsilon=epsilon):
-            return (_residual(t, y) > epsilon).astype(float)
-        case SquaredEpsilonInsensitive(epsilon=epsilon):
-            return _outside(t, y, epsilon)
         case Huber(delta=delta):
-            return np.minimum(_residual(t, y), delta)
+            return np.minimum(_distance(loss, t, y), delta)
         case Pinball(tau=tau):
             return np.full(len(y), max(tau, float(above(1.0 - tau))))
-    raise NotApplicable(_unknown(loss))
+    x = _distance(loss, t, y)
+    return x if isinstance(loss, _HALF_SQUARES) else (x > 0.0).astype(float)
 
 
 def dual_term(loss: Loss, beta: Array, y: Array, costs: Array) -> Fraction:
     """-sum_i c_i V*(-beta_i/c_i, y_i) from below, for beta inside the box; exact but for quadratics and logarithms."""
+    require_supported(loss)
+    if isinstance(loss, Logistic):
+        return total(_entropy(np.abs(beta), costs))
+    term = Fraction(0) if isinstance(loss, OneClass) else dot(y, beta)
+    if isinstance(loss, EpsilonInsensitive | SquaredEpsilonInsensitive):
+        term -= Fraction(loss.epsilon) * total(np.abs(beta))
+    return term - _half_squares(beta, costs) if isinstance(loss, (*_HALF_SQUARES, Huber)) else term
+
+
+def _distance(loss: Loss, t: Interval, y: Array) -> Array:
+    """max(0, z), |y - t| or max(0, |y - t| - eps) from above: V of most losses, or what V is half the square of."""
     match loss:
-        case Hinge() | DensityLevelSet() | Pinball():
-            return dot(y, beta)
-        case OneClass():
-            return Fraction(0)
-        case SquaredHinge() | Squared() | Huber():
-            return dot(y, beta) - _half_squares(beta, costs)
-        case EpsilonInsensitive(epsilon=epsilon):
-            return dot(y, beta) - Fraction(epsilon) * total(np.abs(beta))
-        case SquaredEpsilonInsensitive(epsilon=epsilon):
-            return dot(y, beta) - Fraction(epsilon) * total(np.abs(beta)) - _half_squares(beta, costs)
-        case Logistic():
-            return total(_entropy(np.abs(beta), costs))
-    raise NotApplicable(_unknown(loss))
-
-
-def _excess(loss: Loss, t: Interval, y: Array) -> Array:
-    """max(0, z) from above."""
-    margin = 0.0 if isinstance(loss, OneClass) else 1.0
-    return np.asarray(np.maximum(0.0, above(margin - np.where(y > 0, t.lower, -t.upper))))
-
-
-def _residual(t: Interval, y: Array) -> Array:
-    """|y - t| from above."""
-    return (y - t).magnitude
-
-
-def _outside(t: Interval, y: Array, epsilon: float) -> Array:
-    """max(0, |y - t| - epsilon) from above."""
-    return np.asarray(np.maximum(0.0, above(_residual(t, y) - epsilon)))
-
-
-def _half_square(x: Array) -> Array:
-    """x^2/2 from above, for x >= 0."""
-    return np.asarray(above(0.5 * above(x * x)))
+        case Squared() | Huber():
+            return (y - t).magnitude
+        case EpsilonInsensitive(epsilon=epsilon) | SquaredEpsilonInsensitive(epsilon=epsilon):
+            excess = (y - t).magnitude - epsilon
+        case _:
+            margin = 0.0 if isinstance(loss, OneClass) else 1.0
+            excess = margin - np.where(y > 0, t.lower, -t.upper)
+    return np.asarray(np.maximum(0.0, above(excess)))
 
 
 def _half_squares(beta: Array, costs: Array) -> Fraction:
@@ -254,10 +226,3 @@ def _share(part: Interval, rest: Interval, costs: Array) -> Array:
     bound = -(x * log(Interval(ratio.lower, np.minimum(1.0, ratio.upper))))
     simple = x * (rest / costs)
     return np.where(positive, np.maximum(np.maximum(0.0, simple.lower), bound.lower), 0.0)
-
-
-def _unknown(loss: Loss) -> str:
-    return (
-        f"loss {loss} ({type(loss).__name__}) has no rigorous certificate; those that have are {', '.join(LOSSES)}. "
-        "Use certify without rigorous=True."
-    )

@@ -110,11 +110,10 @@ def certify_rigorously(
     radii, shifts = proven_shifts(problem.kernels, delta, data)
 
     point = Point(betas, feasible, theta, b)
-    used = backend or "fast"
-    found = _enclose(problem, point, radii, shifts, used)
-    if backend is None and not evaluated and found.slack > _SHARE * tol * abs(found.upper):
-        used = "sliced"
+    for used in ["fast", "sliced"] if backend is None and not evaluated else [backend or "fast"]:
         found = _enclose(problem, point, radii, shifts, used)
+        if not found.slack > _SHARE * tol * abs(found.upper):
+            break
     return RigorousCertificate(
         lower=found.lower,
         upper=found.upper,

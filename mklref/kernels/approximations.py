@@ -92,10 +92,6 @@ T = TypeVar("T", bound=FactorStack)
 class TransformedStack(FactorStack):
     """Factors that remember how new samples get theirs."""
 
-    def __init__(self, factors: Sequence[Any], names: Sequence[str] | None = None) -> None:
-        super().__init__(factors, names)
-        self.makers = [source.transformer for source in self.sources]
-
     def transform(self, X_new: Any) -> FactorStack:
         """The factors of new samples, whose products with the coefficients are scores.
 
@@ -129,8 +125,7 @@ def _kept(stack: T, dtype: Any) -> T:
     for start, stop in stack.blocks():
         rows[start:stop] = stack.read(start, stop)
     kept = type(stack)(np.split(rows, np.cumsum(stack.ranks)[:-1], axis=1), stack.names)
-    if isinstance(stack, TransformedStack) and isinstance(kept, TransformedStack):
-        kept.makers = stack.makers
+    kept.makers = stack.makers
     return kept
 
 

@@ -16,7 +16,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -30,6 +30,15 @@ if TYPE_CHECKING:
     from mklref.kernels.lazy import LazyStack
 
 
+class FitOptions(TypedDict, total=False):
+    """What `KernelFamily.fit` takes beside the samples and where their matrices go."""
+
+    normalize: Normalization | None
+    center: bool
+    cache: int | float | str | None
+    precision: str
+
+
 @dataclass(frozen=True)
 class KernelFamily(ABC):
     """An ordered family of kernels; how many depends on the variables."""
@@ -39,31 +48,11 @@ class KernelFamily(ABC):
         """The kernels of the family on samples with variables of these names, in order."""
 
     @overload
-    def fit(
-        self, X: Any, *, normalize: Normalization | None = None, center: bool = False, storage: Literal["memory"] = ...
-    ) -> FamilyStack: ...
+    def fit(self, X: Any, *, storage: Literal["memory"] = ..., **options: Unpack[FitOptions]) -> FamilyStack: ...
     @overload
-    def fit(
-        self,
-        X: Any,
-        *,
-        normalize: Normalization | None = None,
-        center: bool = False,
-        storage: Literal["lazy"],
-        cache: int | float | str | None = None,
-        precision: str = "float64",
-    ) -> LazyStack: ...
+    def fit(self, X: Any, *, storage: Literal["lazy"], **options: Unpack[FitOptions]) -> LazyStack: ...
     @overload
-    def fit(
-        self,
-        X: Any,
-        *,
-        normalize: Normalization | None = None,
-        center: bool = False,
-        storage: str,
-        cache: int | float | str | None = None,
-        precision: str = "float64",
-    ) -> FamilyStack | LazyStack: ...
+    def fit(self, X: Any, *, storage: str, **options: Unpack[FitOptions]) -> FamilyStack | LazyStack: ...
     def fit(
         self,
         X: Any,

@@ -77,6 +77,8 @@ class FactorStack(KernelStack):
         labels = [f"factor {name!r}" for name in self.names]
         require_one_order(dict(zip(labels, given, strict=True)))
         self.sources = tuple(source_of(factor, label) for factor, label in zip(given, labels, strict=True))
+        self.makers = [source.transformer for source in self.sources]
+        """What makes the rows of new samples; None where they are given."""
         _require_alike(self.sources, labels, self.fewest)
         self._describe()
         self._check(labels)
@@ -183,13 +185,7 @@ class FactorStack(KernelStack):
         return rows.astype(np.float64, copy=False)
 
     def sharded(self, shards: int) -> Self:
-        """The same stack with so many shards of rows, of equal size: sums then have the bits of as many workers.
-
-        Raises
-        ------
-        InvalidParameter
-            Less than one shard, or more than samples.
-        """
+        """The same stack with so many shards of rows, 1 to n, of one size: sums have the bits of as many workers."""
         n = self.shape[1]
         if checked_count("shards", shards, 1, f"at most {n}, one for each sample.") > n:
             raise InvalidParameter(f"shards = {shards}, more than the {n} samples; give at most one for each.")
@@ -240,13 +236,7 @@ class FactorStack(KernelStack):
         return np.asarray(np.bincount(self.owner, w, minlength=len(self.sources)), dtype=np.float64)
 
     def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
-        """Entries K_m[rows, columns] of some kernels, float64 (k, len(rows), len(columns)).
-
-        Raises
-        ------
-        NotApplicable
-            More than 2 GiB of them; kernels as factors are there for their products.
-        """
+        """Entries as of every stack, in float64; `NotApplicable` if they take more than 2 GiB."""
         first = indices(rows, self.shape[1])
         second = first if columns is rows else indices(columns, self.shape[1])
         some = indices(kernels, len(self), "kernels")

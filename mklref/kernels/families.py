@@ -57,7 +57,7 @@ def gaussian(widths: float | Sequence[float] | Array) -> KernelFamily:
     Raises
     ------
     InvalidType, InvalidParameter
-        A width that is no number in (0, inf).
+        A width that is no number in [1e-150, 1e150].
     """
     return on_all_variables([Gaussian(width) for width in _widths(widths)], "widths")
 

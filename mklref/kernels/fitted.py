@@ -62,22 +62,7 @@ class OnSamples:
         return found
 
     def diagonals(self, X_new: Any) -> Array:
-        """k_m(x, x) of new samples, transformed as `new` is.
-
-        Parameters
-        ----------
-        X_new : array (k, d)
-
-        Returns
-        -------
-        array (M, k)
-            What `EvidenceSolution.posterior` takes.
-
-        Raises
-        ------
-        InvalidInput
-            As `new`.
-        """
+        """k_m(x, x) of new samples (k, d), transformed as `new` is: (M, k), what `EvidenceSolution.posterior` takes."""
         return np.stack(list(self.fitted.diagonals(X_new)))
 
 

@@ -92,11 +92,9 @@ class Gaussian(BlockKernel):
     width: float
 
     def __post_init__(self) -> None:
-        if not 0.0 < self.width < np.inf:
-            raise InvalidParameter(f"width = {self.width!r} must lie in (0, inf): exp(-||x - z||^2 / (2 width^2)).")
-        if not 1e-150 <= self.width <= 1e150:
+        if not 1e-150 <= self.width <= 1e150:  # its square fits float64
             raise InvalidParameter(
-                f"width = {self.width!r} must lie in [1e-150, 1e150], so that its square fits float64."
+                f"width = {self.width!r} must lie in [1e-150, 1e150]: exp(-||x - z||^2 / (2 width^2))."
             )
 
     @property

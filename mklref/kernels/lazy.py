@@ -8,7 +8,7 @@ A solver asks its `reader`, which keeps rows in a bounded cache, in float32 if t
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from copy import copy
 from dataclasses import replace
@@ -133,11 +133,12 @@ class LazyStack(OnSamples, KernelStack):
         dtype = block.dtype
         out = np.empty((len(kernels), *block.shape), dtype)
         place = {int(m): k for k, m in enumerate(kernels)}
-        for run in (run.of(kernels) for run in self.runs):
+        runs, others = self._by_runs(kernels)
+        for run in runs:
             values = np.empty((len(run.members), *block.shape), dtype)
             block.exponentials(run, values)
             out[[place[m] for m in run.members]] = values
-        for m in self.others(kernels):
+        for m in others:
             out[place[m]] = self.values(block, m, rows, columns)
         self.count(out.size)
         self.require_finite(out, rows, columns, kernels)
@@ -158,12 +159,12 @@ class LazyStack(OnSamples, KernelStack):
     def add_rows(self, block: Block, index: Any, kernels: Any, v: Array, images: Array, columns: Any = None) -> None:
         """images[k] += sum_i v_i K_m[index_i, columns] for each of the kernels m, from the block of these entries."""
         place, width = {int(m): k for k, m in enumerate(kernels)}, block.shape[1]
-        for run in (run.of(kernels) for run in self.runs):
-            if len(run.members):
-                sums = np.zeros((len(run.members), width))
-                block.dots(run, v, sums)
-                images[[place[m] for m in run.members]] += sums
-        for m in self.others(kernels):
+        runs, others = self._by_runs(kernels)
+        for run in runs:
+            sums = np.zeros((len(run.members), width))
+            block.dots(run, v, sums)
+            images[[place[m] for m in run.members]] += sums
+        for m in others:
             images[place[m]] += v @ self.values(block, m, index, columns)
         self.count(len(kernels) * len(index) * width)
         if not np.isfinite(images.sum()):
@@ -174,10 +175,10 @@ class LazyStack(OnSamples, KernelStack):
         """sum_m weights_m K_m[rows, columns], float64, from that block."""
         active = np.flatnonzero(weights)
         out = np.zeros(block.shape)
-        for run in (run.of(active) for run in self.runs):
-            if len(run.members):
-                block.add(run, weights[list(run.members)], out)
-        for m in self.others(active):
+        runs, others = self._by_runs(active)
+        for run in runs:
+            block.add(run, weights[list(run.members)], out)
+        for m in others:
             out += weights[m] * self.values(block, m, rows, columns)
         self.count(len(active) * out.size)
         if not np.isfinite(out.sum()):
@@ -234,10 +235,11 @@ class LazyStack(OnSamples, KernelStack):
         """All but the reader, which belongs to this object and this process: a copy has its own."""
         return {name: value for name, value in self.__dict__.items() if name != "reader"}
 
-    def others(self, kernels: Any) -> Iterator[int]:
-        """Those of the kernels that are in no run."""
-        within = {m for run in self.runs for m in run.members}
-        return (int(m) for m in kernels if int(m) not in within)
+    def _by_runs(self, kernels: Any) -> tuple[list[Run], list[int]]:
+        """The runs of these kernels, and those of them that are in none."""
+        runs = [some for run in self.runs if (some := run.of(kernels)).members]
+        within = {m for run in runs for m in run.members}
+        return runs, [int(m) for m in kernels if int(m) not in within]
 
     def values(self, block: Block, m: int, rows: Any, columns: Any) -> FloatArray:
         """One kernel on a block, normalised."""

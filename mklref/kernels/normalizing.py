@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, checked_choice, checked_members, require_finite
+from mklref._validate import checked_array, checked_choice, checked_members
 from mklref.exceptions import InvalidInput
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
 from mklref.kernels.transforms import METHODS, Normalization, Normalizer
@@ -100,19 +99,12 @@ def _transformed(K: Any, K_new: Any, diagonal_new: Any, how: Normalizer) -> Any:
         raise InvalidInput(f"diagonal_new holds {len(diagonal_new)} kernels, K holds {len(grams)}.")
     new = []
     for m, (own, rows, diagonal) in enumerate(zip(fitted, K_new, diagonal_new, strict=True)):
+        block = checked_block(rows, f"K_new[{m}]", given.shape[1])
+        squares = np.zeros(len(block))  # unread: only 'spherical' asks for it
+        if diagonal is not None:
+            squares = checked_array(diagonal, f"diagonal_new[{m}]", squares.shape, error=InvalidInput)
         with np.errstate(over="ignore", invalid="ignore"):
-            new.append(own.new(*_checked_new(rows, diagonal, given.shape[1], m)))
+            new.append(own.new(block, squares))
         if not np.isfinite(new[-1]).all():
             raise InvalidInput(f"K_new[{m}] is beyond float64 with the statistics of K; give entries of the size of K.")
     return answer, new[0] if single else np.stack(new)
-
-
-def _checked_new(rows: Any, diagonal: Any, n: int, m: int) -> tuple[FloatArray, Array]:
-    checked = checked_block(rows, f"K_new[{m}]", n)
-    if diagonal is None:
-        return checked, np.zeros(len(checked))  # unread: only 'spherical' asks for it
-    own = as_float_array(diagonal, f"diagonal_new[{m}]", InvalidInput).astype(np.float64, copy=False)
-    if own.shape != (len(checked),):
-        raise InvalidInput(f"diagonal_new[{m}] has shape {own.shape}; expected ({len(checked)},).")
-    require_finite(own, f"diagonal_new[{m}]", InvalidInput)
-    return checked, own

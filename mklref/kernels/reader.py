@@ -32,8 +32,6 @@ class Reader:
 
     def __init__(self, stack: KernelStack) -> None:
         self.stack = stack
-        self.read = 0.0
-        """Rows of single kernels that were read; a pass over the stack is M n of them."""
         self.itemsize = stack.dtype.itemsize
         """Bytes of an entry of `dense`."""
 
@@ -42,11 +40,9 @@ class Reader:
         v = np.zeros(self.stack.shape[1])
         v[index] = delta
         images[kernels] += self.stack.apply(v, kernels)
-        self.read += len(kernels) * len(index)
 
     def dense(self, index: Any) -> FloatArray:
         """All K_m[index, index], (M, k, k)."""
-        self.read += self.stack.shape[0] * len(index) * len(index) / self.stack.shape[1]
         return np.ascontiguousarray(self.stack.block(index, index))
 
     def square(self, weights: Array, index: Any) -> Array:
@@ -55,7 +51,6 @@ class Reader:
         for first in range(0, len(index), step := max(1, _AT_ONCE // max(1, len(index) * len(active)))):
             rows = self.stack.block(index[first : first + step], index, active)
             out[first : first + step] = np.tensordot(weights[active], rows, 1)
-        self.read += len(active) * len(index) * len(index) / self.stack.shape[1]
         return mirrored(out)
 
 
@@ -76,8 +71,7 @@ class CachedReader(Reader):
         dear = [run for run in stack.runs if self._samples.columns(run.columns).shape[1] > _CHEAP]
         kinds = {(run.shares, run.columns) for run in dear}
         n = stack.shape[1]
-        size = n * self._samples.dtype.itemsize
-        rows = min(n, stack.cache // (size * len(kinds))) if kinds else 0
+        rows = min(n, stack.cache // (n * self.itemsize * len(kinds))) if kinds else 0
         self._caches = {kind: _Rows(rows, n, self._samples.dtype) for kind in kinds} if rows else {}
 
     def add(self, kernels: Any, index: Any, delta: Array, images: Array) -> None:
@@ -90,7 +84,6 @@ class CachedReader(Reader):
             for first in range(0, len(index), step := max(1, _AT_ONCE // self.stack.shape[1])):
                 part = index[first : first + step]
                 self.stack.add_rows(self._block(part, None), part, kernels, delta[first : first + step], sums)
-            self.read += len(kernels) * len(index)
         images[kernels] += sums
 
     def dense(self, index: Any) -> FloatArray:
@@ -111,7 +104,6 @@ class CachedReader(Reader):
                 self._fill()
             for part, block, rows, rest in self._triangle(index, 1):
                 out[part, part.start :] = self.stack.combined(block, rows, rest, weights)
-            self.read += 0.5 * np.count_nonzero(weights) * len(index) * len(index) / self.stack.shape[1]
         return mirrored(out)
 
     def _fill(self) -> None:

@@ -106,7 +106,7 @@ class ArrayStack(KernelStack):
         """The stack of some of the samples (k,), known to be semidefinite if the whole is."""
         self.require_psd()
         samples = indices(samples, self.shape[1])
-        parts = [matrix[np.ix_(samples, samples)] for matrix in self.matrices]
+        parts = [matrix.take(samples, axis=0).take(samples, axis=1) for matrix in self.matrices]
         return ArrayStack.trusted(parts, slack=self.slack)
 
     def rows(self, index: Any) -> FloatArray:

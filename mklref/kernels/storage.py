@@ -149,15 +149,7 @@ class DiskStack(KernelStack):
         return self._dtype
 
     def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
-        """Entries K_m[rows, columns] of some kernels, (k, len(rows), len(columns)).
-
-        Raises
-        ------
-        KernelsLost
-            A file was closed, changed or vanished since the stack was made; with its name.
-        InvalidInput
-            An entry that is not finite.
-        """
+        """Entries as of every stack; `KernelsLost` if a file was closed, changed or vanished meanwhile."""
         self._files.require_unchanged()
         index, chosen = (self._samples[indices(which, self.shape[1])] for which in (rows, columns))
         some = indices(kernels, len(self), "kernels")

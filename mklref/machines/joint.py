@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.kernels import KernelStack
 from mklref.machines.lazy import LazyMachine
 from mklref.machines.machine import Machine, Together
 from mklref.machines.quadratic_forms import QuadraticForms
@@ -25,10 +24,8 @@ from mklref.multiclass import MulticlassProblem
 class JointQuadraticForms:
     """The sums of the squares of all machines; one choice of watched kernels for all."""
 
-    def __init__(self, problem: MulticlassProblem, parts: Sequence[QuadraticForms]) -> None:
-        self.watched = np.ones(problem.n_kernels, dtype=bool)
-        self._kernels = problem.kernels
-        self.parts = tuple(parts)
+    def __init__(self, parts: Sequence[QuadraticForms]) -> None:
+        self.watched, self.parts = np.ones(len(parts[0].squares), dtype=bool), tuple(parts)
         for part in self.parts:
             part.watched = self.watched
 
@@ -36,11 +33,6 @@ class JointQuadraticForms:
     def squares(self) -> Array:
         """q_m = sum_p beta_p'K_m beta_p, (M,); upper bounds for kernels that are not watched."""
         return np.asarray(np.sum([part.squares for part in self.parts], axis=0))
-
-    def part(self, samples: Any) -> KernelStack:
-        """The kernels of some of the samples, index array (k,), in memory if there is room."""
-        whole = next((part for part in self.parts if part.images.shape[1] == self._kernels.shape[1]), None)
-        return self._kernels.part(samples) if whole is None else whole.part(samples)
 
 
 class JointMachine(Together):
@@ -53,7 +45,7 @@ class JointMachine(Together):
     def __init__(self, problem: MulticlassProblem, machines: Sequence[Machine]) -> None:
         self.problem = problem
         self.machines = tuple(machines)
-        self.forms = JointQuadraticForms(problem, [machine.forms for machine in self.machines])
+        self.forms = JointQuadraticForms([machine.forms for machine in self.machines])
         first = self.machines[0]
         for machine in self.machines:
             if machine.problem.kernels is first.problem.kernels:
@@ -77,7 +69,6 @@ class JointMachine(Together):
             machine.warm = warm
 
     def begin(self, samples: Any, beta: Array, intercepts: Array) -> None:
-        """Know from a solution for some of the samples who matters to each machine, where kernels are costly."""
         first = 0
         for machine, part, intercept in zip(self.machines, self.problem.machines, intercepts, strict=True):
             own = np.flatnonzero(np.isin(part.samples, samples))
@@ -91,20 +82,16 @@ class JointMachine(Together):
             machine.solve(gap / len(self.machines))
 
     def value(self) -> float:
-        """A lower bound of J."""
         return sum(machine.value() for machine in self.machines)
 
     def hessian_root(self, kernels: Any) -> Array:
-        """W with d2J/dtheta2 = W'W for these kernels."""
         return np.vstack([machine.hessian_root(kernels) for machine in self.machines])
 
     def move(self, weights: Array) -> None:
-        """Change the weights of every machine."""
         for machine in self.machines:
             machine.move(weights)
 
     def set_dual(self, beta: Array) -> None:
-        """Go to another feasible dual point."""
         for machine, own in zip(self.machines, self.split(beta), strict=True):
             machine.set_dual(own)
 

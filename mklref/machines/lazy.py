@@ -37,21 +37,26 @@ _DEFAULT = 10**9
 """Bytes of a working set, for a stack that does not say."""
 
 
+def room_of(stack: KernelStack) -> int:
+    """Bytes that matrices may take beside a stack."""
+    return stack.cache if isinstance(stack, LazyStack) else _DEFAULT
+
+
+def kernels_of(stack: KernelStack, samples: Any, parts: int = 1) -> KernelStack:
+    """The kernels of some of the samples; of a stack that is costly in memory, if there is room for so many parts."""
+    reader = getattr(stack, "reader", None) or Reader(stack)
+    if not stack.costly or reader.itemsize * len(stack) * len(samples) ** 2 > room_of(stack) / parts:
+        return stack.part(samples)
+    return ArrayStack.trusted(list(reader.dense(samples)))
+
+
 class LazyForms(QuadraticForms):
     """Images K_m beta that are updated by passes over rows of changed samples, which are evaluated or cached."""
 
     def __init__(self, stack: KernelStack) -> None:
-        self.kernels = stack
         self.reader: Reader = getattr(stack, "reader", None) or Reader(stack)
-        self.room = stack.cache if isinstance(stack, LazyStack) else _DEFAULT
+        self.room = room_of(stack)
         super().__init__(stack)
-
-    def part(self, samples: Any, parts: int = 1) -> KernelStack:
-        """The kernels of some of the samples, in memory if there is room for so many parts."""
-        M, n = self.kernels.shape[0], len(samples)
-        if self.reader.itemsize * M * n * n > self.room / parts:
-            return self.kernels.part(samples)
-        return ArrayStack.trusted(list(self.reader.dense(samples)))
 
     def _hold(self, stack: KernelStack) -> Any:
         return None
@@ -190,7 +195,6 @@ class LazyMachine(SMOMachine):
         return Q
 
     def whole(self) -> Array:
-        """Q of all samples, (n, n), to be read."""
         return self._square(np.arange(len(self.beta)))
 
     def _solve_on(self, chosen: Any, tol: float) -> None:

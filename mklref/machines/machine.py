@@ -16,7 +16,7 @@ This file holds what every loss shares: rows of Q that are formed when first tou
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -76,7 +76,7 @@ class Together:
 
     def rounding(self, weights: Array, intercept: Any, upper: float) -> float:
         """What a certificate adds to the gap of the bounds that these weights and the present beta gave."""
-        return rounding(self.machines, weights, np.atleast_1d(intercept), upper, self.dual_objective)
+        return rounding(self.problem, self.machines, weights, np.atleast_1d(intercept), upper)
 
     def weights_error(self) -> Array:
         """What rounding adds to the losses for each unit of theta_m, (M,), once the scores are off a kink of theirs."""
@@ -231,22 +231,20 @@ def weighted(weights: Array, rows: Array) -> Array:
 
 
 def rounding(
-    machines: Sequence[Machine],
-    weights: Array,
-    intercepts: Sequence[float] | Array,
-    upper: float,
-    dual_objective: Callable[[Array], float],
+    problem: Problem, machines: Sequence[Machine], weights: Array, intercepts: Sequence[float] | Array, upper: float
 ) -> float:
     """What the certificate adds to the gap, for these weights and the beta_p at which the machines are."""
     squares = np.sum([machine.forms.squares for machine in machines], axis=0)
-    regularizer = machines[0].problem.regularizer
+    regularizer, betas = problem.regularizer, [machine.beta for machine in machines]
     noise, worst = np.zeros_like(squares), 0.0
-    for machine, b in zip(machines, intercepts, strict=True):
-        problem, beta, images = machine.problem, machine.beta, machine.forms.images
-        noise += squares_error(problem, beta, images)
-        worst += most_losses(problem, beta, weights, images, b)
-        worst += dual_loss_error(problem, beta, weights @ images, b)
+    for machine, beta, b in zip(machines, betas, intercepts, strict=True):
+        own, images = machine.problem, machine.forms.images
+        noise += squares_error(own, beta, images)
+        worst += most_losses(own, beta, weights, images, b)
+        worst += dual_loss_error(own, beta, weights @ images, b)
     above = worst + most_penalty(regularizer, weights, squares + noise) - upper
     g = np.sqrt(squares)
     above += penalty_error(regularizer, regularizer.conjugate(regularizer.dual_scale(g) * g), len(weights))
-    return float(above + dual_objective(squares) - dual_objective(squares + noise))
+    known = sum(machine.dual_term() for machine in machines)
+    lower, less = (dual_objective(problem, betas, q, known)[0] for q in (squares, squares + noise))
+    return float(above + lower - less)

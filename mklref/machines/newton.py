@@ -172,11 +172,9 @@ class NewtonMachine(Machine):
         return root_w, root, lapack.dpotrs(root, root_w, lower=False)[0].ravel()
 
     def multiplier(self) -> float:
-        """The intercept of the last step."""
         return self.intercept
 
     def dual_term(self) -> float:
-        """-sum_i c_i V*(-beta_i/c_i, y_i)."""
         return self.problem.loss.dual_value(self.beta, self.problem.y, self.problem.costs)
 
     def hessian_root(self, kernels: Any) -> Array:
@@ -194,7 +192,3 @@ class NewtonMachine(Machine):
         if not (self._quadratic and self._factored is self.weights):
             self._root = self._factor(self._curvatures(self._scores))
         self._serves = True
-
-    def free(self) -> Any:
-        """Every sample."""
-        return np.arange(len(self.beta))

@@ -16,7 +16,7 @@ import numpy as np
 
 from mklref._threads import threads
 from mklref._typing import Array
-from mklref.kernels import ArrayStack, KernelStack
+from mklref.kernels import KernelStack
 from mklref.machines.loops import loops, say_if_slow
 
 _ROUNDING = 4 * float(np.finfo(float).eps)
@@ -37,7 +37,6 @@ class QuadraticForms:
         self.squares = np.zeros(M)
         self.watched = np.ones(M, dtype=bool)
         self.rows_read = 0.0
-        self._dtype = stack.dtype
         self._lengths = stack.own_lengths
         self._traces = np.sqrt(np.maximum(stack.traces(), 0.0))
         self._age = np.zeros(M, dtype=int)
@@ -49,13 +48,6 @@ class QuadraticForms:
     def _hold(self, stack: Any) -> Any:
         """The matrices for the compiled loops."""
         return loops.Stack(list(stack.matrices))
-
-    def part(self, samples: Any) -> KernelStack:
-        """The kernels of some of the samples, index array (k,), in memory."""
-        M, k = len(self.squares), len(samples)
-        parts = np.empty((M, k, k), dtype=self._dtype)
-        loops.gather(self.stack, samples, parts, self.threads)
-        return ArrayStack.trusted(list(parts))
 
     def begin(self, beta: Array) -> None:
         """Go to the first beta of a machine: often that of the machine before, which ended here, times a factor."""

@@ -64,7 +64,6 @@ class SMOMachine(Machine):
         return np.clip(problem.intercept_cost - before, 0.0, self.upper)
 
     def move(self, weights: Array) -> None:
-        """Change the weights; the gradient follows from the images."""
         if weights is not self.weights:
             self.diagonal = weighted(weights, self.forms.diagonals) + self.shift
         super().move(weights)

@@ -23,7 +23,7 @@ from mklref._run import Recorder
 from mklref._typing import Array
 from mklref.machines import machine_for
 from mklref.machines.joint import JointMachine
-from mklref.machines.lazy import LazyForms, LazyMachine
+from mklref.machines.lazy import LazyForms, LazyMachine, kernels_of
 from mklref.machines.machine import Machine
 from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.multiclass import MulticlassProblem, restricted
@@ -50,8 +50,9 @@ _ALMOST_ALL = 0.8
 def on_active_samples(loop: Loop, weights: Array) -> Point | None:
     """The best point that rounds on active samples reach, noted and recorded; None where they are no use."""
     machine, problem = loop.machine, loop.problem
-    machines = _lazy(machine)
-    if problem.intercept_cost or not machines or not all(m.likely is not None or m.beta.any() for m in machines):
+    machines = [own for own in machine.machines if isinstance(own, LazyMachine)]
+    known = len(machines) == len(machine.machines) and all(m.likely is not None or m.beta.any() for m in machines)
+    if problem.intercept_cost or not known:
         return None
     warm, gap = bool(machine.beta.any()), np.inf
     point: Point | None = None
@@ -76,12 +77,6 @@ def on_active_samples(loop: Loop, weights: Array) -> Point | None:
             return point
         samples = _near(machines, _NEAR[1])
     return point
-
-
-def _lazy(machine: Machine | JointMachine) -> list[LazyMachine]:
-    """The machines, if all of them read kernels that are costly; else none."""
-    machines = [own for own in machine.machines if isinstance(own, LazyMachine)]
-    return machines if len(machines) == len(machine.machines) else []
 
 
 def _near(machines: Sequence[LazyMachine], distance: float) -> list[Any]:
@@ -112,7 +107,7 @@ def _solved_on(
     If `warm`, from the beta that the machines have as well.
     """
     each = list(zip(machines, samples, strict=True))
-    kernels = [machine.forms.part(index, len(machines)) for machine, index in each]
+    kernels = [kernels_of(machine.problem.kernels, index, len(machines)) for machine, index in each]
     small: Machine | JointMachine
     if isinstance(loop.problem, MulticlassProblem):
         problem = restricted(loop.problem, samples, kernels)

@@ -148,12 +148,6 @@ class Loop:
         self.machine.set_dual(point.beta)
         return self.assess(point.weights)
 
-    def warmed(self, beta: Array, weights: Array) -> Point:
-        """The machine at the weights and the dual point of a relative."""
-        self.machine.set_dual(beta)
-        norms = weights * np.sqrt(self.machine.forms.squares)
-        return self.begin(self.problem.regularizer.weights_from_norms(norms))
-
     # --- evaluate and bound -----------------------------------------------------------------------------------
 
     def evaluate(self, weights: Array) -> Point:

@@ -114,7 +114,9 @@ class Ladder:
             loop.stopped = other.stopped
             return None
         loop.machine.warm = True
-        return loop.warmed(found.beta, found.weights)
+        loop.machine.set_dual(found.beta)
+        norms = found.weights * np.sqrt(loop.machine.forms.squares)
+        return loop.begin(loop.problem.regularizer.weights_from_norms(norms))
 
     def central_path(self, point: Point) -> Point | None:
         """To the end of the central path for the kernels that could matter, unless they all had their path.

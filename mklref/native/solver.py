@@ -19,14 +19,13 @@ from mklref.exceptions import Interrupted, InvalidParameter, KernelsLost, NotApp
 from mklref.kernels.factor_stack import FactorStack
 from mklref.machines import machine_for
 from mklref.machines.joint import JointMachine
-from mklref.machines.lazy import LazyMachine
+from mklref.machines.lazy import LazyMachine, kernels_of
 from mklref.machines.machine import Machine
 from mklref.machines.newton import NewtonMachine
 from mklref.multiclass import random_part
 from mklref.native import tuning
 from mklref.native.active import on_active_samples
 from mklref.native.loop import Loop
-from mklref.native.point import Point
 from mklref.native.polish import polished
 from mklref.native.rescue import Ladder
 from mklref.problem import Problem, on_samples
@@ -237,7 +236,9 @@ def _followed(loop: Loop, start: Any = None) -> Status:
 
     ladder, status = Ladder(loop, solved), Status.STALLED
     try:
-        point = _first_point(loop, _first_weights(loop, start))
+        weights = _first_weights(loop, start)
+        loop.note_first(weights)
+        point = on_active_samples(loop, weights) or loop.evaluate(weights)  # rounds where kernels are costly
         while True:
             status, centre = loop.iterate(point)
             rescued = ladder.climb(centre) if status is Status.STALLED else None
@@ -271,12 +272,6 @@ def _first_weights(loop: Loop, start: Any) -> Array:
     return equal_weights(loop.problem) if weights is None else weights
 
 
-def _first_point(loop: Loop, weights: Array) -> Point:
-    """The machine at these weights, or what rounds on the samples that matter come to where kernels are costly."""
-    loop.note_first(weights)
-    return on_active_samples(loop, weights) or loop.evaluate(weights)
-
-
 def weights_of_a_part(loop: Loop) -> Array | None:
     """The weights (M,) of a quarter of the samples, roughly solved and so started itself; None where they are too few.
 
@@ -295,7 +290,7 @@ def weights_of_a_part(loop: Loop) -> Array | None:
     if chosen is None:
         return None
     k = len(chosen)
-    small = machine_for(on_samples(problem, chosen, machine.forms.part(chosen), C=problem.C * n / k))
+    small = machine_for(on_samples(problem, chosen, kernels_of(problem.kernels, chosen), C=problem.C * n / k))
     rough, left = tuning.ACCURACY, loop.recorder.left
     of_part = Loop(small, rough, Recorder("a part", tol=rough, max_iter=tuning.MOST_MACHINES, max_time=left))
     of_part.iterate(of_part.begin(_first_weights(of_part, None)))

@@ -71,23 +71,9 @@ def step(
     unit: float = 0.0,
     deadline: float = np.inf,
 ) -> Step:
-    """Minimise the model plus psi.
+    """Minimise the model plus psi over the weights of these k kernels, or all; the others stay 0, and W is (f, k).
 
-    Parameters
-    ----------
-    regularizer : Regularizer
-        With a psi (`weight_form` "min").
-    cuts : sequence of Cut
-    W : array (f, k)
-        Root of the curvature for `kernels`.
-    centre : array (M,)
-        theta_c.
-    kernels : array of int (k,), optional
-        All weights but theirs stay 0; by default all kernels.
-    unit : float
-        The order of the weights, in those of psi, where those of the centre are much smaller.
-    deadline : float
-        The step ends somewhere on the way past this time of `perf_counter`.
+    `unit` is the order of the weights, in those of psi, where those of the centre are much smaller.
     """
     psi = regularizer.polyhedral(len(centre))
     Q, D = np.array([cut.squares for cut in cuts]), np.array([cut.dual_term for cut in cuts])

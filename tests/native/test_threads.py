@@ -79,14 +79,14 @@ import numpy as np
 from mklref.machines.loops import loops
 
 K = np.random.default_rng(0).normal(size=(4, 600, 600))
-stack, index = loops.Stack(list(K + K.transpose(0, 2, 1))), np.arange(600)
-alone, together = np.empty_like(K), np.empty_like(K)
-loops.gather(stack, index, alone, 1)
+stack, index, weights = loops.Stack(list(K + K.transpose(0, 2, 1))), np.arange(300), np.ones(4)
+alone, together, ready = np.zeros((600, 600)), np.zeros((600, 600)), np.zeros(600, dtype=np.uint8)
+loops.combine_rows(stack, weights, index, alone, ready, 1)
 pages = int(Path("/proc/self/statm").read_text().split()[0])
 limit = pages * resource.getpagesize() + int(sys.argv[1]) * 2**20
 resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-loops.gather(stack, index, together, 4)
-print(all(np.array_equal(*rows) for rows in zip(alone.reshape(2400, 600), together.reshape(2400, 600))))
+loops.combine_rows(stack, weights, index, together, ready, 4)
+print(all(map(np.array_equal, alone, together)))
 """
 
 

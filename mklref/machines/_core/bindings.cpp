@@ -91,8 +91,7 @@ NB_MODULE(_loops, m) {
             mklref::combine_rows(K, weights.data(), index.data(), static_cast<Index>(index.shape(0)), rows.data(),
                                  ready.data(), threads);
         },
-        "stack"_a, "weights"_a.noconvert(), "index"_a.noconvert(), "rows"_a.noconvert(), "ready"_a.noconvert(), "threads"_a,
-        "rows[i] = sum_m weights[m] K_m[i] for i in index, or all i if that is more than half; marks ready[i].");
+        "stack"_a, "weights"_a.noconvert(), "index"_a.noconvert(), "rows"_a.noconvert(), "ready"_a.noconvert(), "threads"_a);
 
     m.def(
         "apply_rows",
@@ -106,21 +105,7 @@ NB_MODULE(_loops, m) {
             mklref::apply_rows(K, kernels.data(), static_cast<Index>(kernels.shape(0)), index.data(), delta.data(),
                                static_cast<Index>(index.shape(0)), images.data(), threads);
         },
-        "stack"_a, "kernels"_a.noconvert(), "index"_a.noconvert(), "delta"_a.noconvert(), "images"_a.noconvert(), "threads"_a,
-        "images[m] += sum_k delta[k] K_m[index[k]] for m in kernels.");
-
-    m.def(
-        "gather",
-        [](const Stack &stack, Indices index, nb::ndarray<nb::ndim<3>, nb::c_contig, nb::device::cpu> parts, int threads) {
-            const auto &K = stack.matrices;
-            require(static_cast<Index>(parts.shape(0)) == K.count() && parts.shape(1) == index.shape(0) && parts.shape(2) == index.shape(0),
-                    "parts must be (M, k, k)");
-            require(parts.dtype() == (K.single ? nb::dtype<float>() : nb::dtype<double>()), "parts must have the dtype of the stack");
-            require_indices(index, K.n);
-            nb::gil_scoped_release nogil;
-            mklref::gather(K, index.data(), static_cast<Index>(index.shape(0)), parts.data(), threads);
-        },
-        "stack"_a, "index"_a.noconvert(), "parts"_a.noconvert(), "threads"_a, "parts[m] = K_m[index, index].");
+        "stack"_a, "kernels"_a.noconvert(), "index"_a.noconvert(), "delta"_a.noconvert(), "images"_a.noconvert(), "threads"_a);
 
     m.def(
         "smo",
@@ -142,8 +127,7 @@ NB_MODULE(_loops, m) {
         "stack"_a, "weights"_a.noconvert(), "rows"_a.noconvert(), "ready"_a.noconvert(), "diagonal"_a.noconvert(),
         "lower"_a.noconvert(), "upper"_a.noconvert(), "absolute"_a, "equality"_a, "beta"_a.noconvert(),
         "gradient"_a.noconvert(), "tol"_a, "max_steps"_a, "max_seconds"_a,
-        "threads"_a = 1, "shrink_every"_a = 500,
-        "Sequential minimal optimisation; updates beta and gradient, returns (steps, rows formed, violation).");
+        "threads"_a = 1, "shrink_every"_a = 500);
 
     m.def(
         "quadratic_program",
@@ -159,6 +143,5 @@ NB_MODULE(_loops, m) {
             return mklref::quadratic_program(P.data(), c.data(), G.data(), h.data(), a ? a->data() : nullptr, static_cast<Index>(n),
                                              bounds, static_cast<Index>(l), x.data(), u.data(), tol, max_steps);
         },
-        "P"_a, "c"_a, "bounds"_a, "G"_a, "h"_a, "a"_a.none(), "x"_a.noconvert(), "u"_a.noconvert(), "tol"_a, "max_steps"_a,
-        "Minimise x'Px/2 + c'x, x_k >= 0 for k < bounds, Gx <= h, a'x = 1, from any x; x and the multipliers u in place, False beyond the range of doubles.");
+        "P"_a, "c"_a, "bounds"_a, "G"_a, "h"_a, "a"_a.none(), "x"_a.noconvert(), "u"_a.noconvert(), "tol"_a, "max_steps"_a);
 }

@@ -159,8 +159,7 @@ NB_MODULE(_evaluation, m) {
                 parallel(k, k * n, threads, [&](Index i) { squares_row(p + i * n, a[i], b, n); });
             });
         },
-        "products"_a.noconvert(), "rows"_a.noconvert(), "columns"_a.noconvert(), "threads"_a,
-        "products[i, j] becomes max(0, rows[i] + columns[j] - 2 products[i, j]).");
+        "products"_a.noconvert(), "rows"_a.noconvert(), "columns"_a.noconvert(), "threads"_a);
 
     m.def(
         "exponentials",
@@ -182,8 +181,7 @@ NB_MODULE(_evaluation, m) {
                 });
             });
         },
-        "squares"_a.noconvert(), "rates"_a.noconvert(), "factors"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
-        "out[m, i, j] = factors[m] exp(rates[m] squares[i, j]).");
+        "squares"_a.noconvert(), "rates"_a.noconvert(), "factors"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
 
     m.def(
         "exponential_forms",
@@ -202,8 +200,7 @@ NB_MODULE(_evaluation, m) {
                 for (Index m = 0; m < M; ++m) sums[i * M + m] *= 2.0 * s[i];
             });
         },
-        "squares"_a.noconvert(), "rates"_a.noconvert(), "v"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
-        "out[i, m] = v_i (v_i E_ii + 2 sum_{j > i} v_j E_ij), E = exp(rates[m] squares): terms of v'E v.");
+        "squares"_a.noconvert(), "rates"_a.noconvert(), "v"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
 
     m.def(
         "exponential_sum",
@@ -224,8 +221,7 @@ NB_MODULE(_evaluation, m) {
                 });
             });
         },
-        "squares"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert(), "threads"_a,
-        "out[i, j] += sum_m weights[m] exp(rates[m] squares[i, j]).");
+        "squares"_a.noconvert(), "rates"_a.noconvert(), "weights"_a.noconvert(), "out"_a.noconvert(), "threads"_a);
 
     m.def(
         "exponential_dots",
@@ -247,6 +243,5 @@ NB_MODULE(_evaluation, m) {
                 });
             });
         },
-        "squares"_a.noconvert(), "rates"_a.noconvert(), "factors"_a.noconvert(), "v"_a.noconvert(), "images"_a.noconvert(), "threads"_a,
-        "images[m, j] += sum_i v[i] factors[m] exp(rates[m] squares[i, j]).");
+        "squares"_a.noconvert(), "rates"_a.noconvert(), "factors"_a.noconvert(), "v"_a.noconvert(), "images"_a.noconvert(), "threads"_a);
 }

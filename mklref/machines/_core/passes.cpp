@@ -12,17 +12,17 @@ constexpr Index kBand = 1 << 13;        // entries of the rows that are accumula
 constexpr Index kTile = 64;             // order of the tiles in which a triangle is mirrored
 
 // sum += a[0] x[0] + ... + a[3] x[3], added one after the other: four streams at a time keep memory busy.
-MKLREF_CLONES void add_rows(const double *const *x, const double *a, double *sum, Index n) {
-    const double *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
-    for (Index j = 0; j < n; ++j) sum[j] = (((sum[j] + a[0] * x0[j]) + a[1] * x1[j]) + a[2] * x2[j]) + a[3] * x3[j];
+template <class Number>
+MKLREF_INLINE void add(const Number *const *x, const double *a, double *sum, Index n) {
+    const Number *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
+    for (Index j = 0; j < n; ++j) {
+        const double k0 = x0[j], k1 = x1[j], k2 = x2[j], k3 = x3[j];
+        sum[j] = (((sum[j] + a[0] * k0) + a[1] * k1) + a[2] * k2) + a[3] * k3;
+    }
 }
 
-MKLREF_CLONES void add_rows(const float *const *x, const double *a, double *sum, Index n) {
-    const float *x0 = x[0], *x1 = x[1], *x2 = x[2], *x3 = x[3];
-    for (Index j = 0; j < n; ++j)
-        sum[j] = (((sum[j] + a[0] * static_cast<double>(x0[j])) + a[1] * static_cast<double>(x1[j])) +
-                  a[2] * static_cast<double>(x2[j])) + a[3] * static_cast<double>(x3[j]);
-}
+MKLREF_CLONES void add_rows(const double *const *x, const double *a, double *sum, Index n) { add(x, a, sum, n); }
+MKLREF_CLONES void add_rows(const float *const *x, const double *a, double *sum, Index n) { add(x, a, sum, n); }
 
 // A line of memory on its way into the cache, where the hardware does not foresee it: rows of a triangle end early.
 inline void ahead(const void *line) {
@@ -91,53 +91,48 @@ void apply_symmetric(const Number *K, const double *y, double *image, Index n) {
     }
 }
 
+// Calls run(double()) or run(float()) for the type of the matrices.
+template <class Run>
+void by_type(const Matrices &K, const Run &run) {
+    K.single ? run(float()) : run(double());
+}
+
+template <class Number>
+const Number *matrix(const Matrices &K, Index m) {
+    return static_cast<const Number *>(K.data[m]);
+}
+
 // Collects terms a * K_m[i, from : from + count] and adds them to a block of a sum, four at a time, in order.
+template <class Number>
 class Block {
   public:
     Block(const Matrices &K, Index from, Index count, double *sum) : K_(K), from_(from), count_(count), sum_(sum) {}
     ~Block() {
-        for (; held_ != 0;) push(K_.data[0], 0, 0.0);
+        for (; held_ != 0;) add(0, 0, 0.0);
     }
-    void add(Index m, Index i, double a) { push(K_.data[m], i, a); }
-
-  private:
-    void push(const void *matrix, Index i, double a) {
-        const Index offset = i * K_.n + from_;
-        if (K_.single)
-            singles_[held_] = static_cast<const float *>(matrix) + offset;
-        else
-            doubles_[held_] = static_cast<const double *>(matrix) + offset;
+    void add(Index m, Index i, double a) {
+        rows_[held_] = matrix<Number>(K_, m) + i * K_.n + from_;
         factors_[held_++] = a;
         if (held_ < 4) return;
         held_ = 0;
-        if (K_.single)
-            add_rows(singles_, factors_, sum_, count_);
-        else
-            add_rows(doubles_, factors_, sum_, count_);
+        add_rows(rows_, factors_, sum_, count_);
     }
 
+  private:
     const Matrices &K_;
     const Index from_, count_;
     double *sum_;
-    const double *doubles_[4];
-    const float *singles_[4];
+    const Number *rows_[4];
     double factors_[4];
     int held_ = 0;
 };
 
+// row = sum_m weights[m] K_m[i]
 template <class Number>
-void gather_rows(const Number *matrix, const Index *index, Index count, Index n, Number *part) {
-    for (Index r = 0; r < count; ++r) {
-        const Number *row = matrix + index[r] * n;
-        for (Index c = 0; c < count; ++c) part[r * count + c] = row[index[c]];
-    }
-}
-
-// row[0 : count] = sum_m weights[m] K_m[i, 0 : count]
-void combine_part(const Matrices &K, const double *weights, Index i, Index count, double *row) {
-    std::memset(row, 0, sizeof(double) * static_cast<std::size_t>(count));
-    for (Index from = 0; from < count; from += kBlock) {
-        Block block(K, from, std::min(kBlock, count - from), row + from);
+void combine_row(const Matrices &K, const double *weights, Index i, double *row) {
+    std::memset(row, 0, sizeof(double) * static_cast<std::size_t>(K.n));
+    for (Index from = 0; from < K.n; from += kBlock) {
+        Block<Number> block(K, from, std::min(kBlock, K.n - from), row + from);
         for (Index m = 0; m < K.count(); ++m)
             if (weights[m] != 0.0) block.add(m, i, weights[m]);
     }
@@ -156,7 +151,7 @@ void combine_band(const Matrices &K, const std::vector<Index> &used, const doubl
         double a[4] = {};
         for (std::size_t r = 0; r < 4; ++r) {
             const std::size_t at = std::min(from + r, used.size() - 1);
-            matrices[r] = static_cast<const Number *>(K.data[used[at]]);
+            matrices[r] = matrix<Number>(K, used[at]);
             if (at == from + r) a[r] = weights[used[at]];
         }
         for (Index i = first; i < last; ++i) {
@@ -175,10 +170,7 @@ void combine_all(const Matrices &K, const double *weights, double *rows, std::ui
         if (weights[m] != 0.0) used.push_back(m);
     parallel(bands, n * n * static_cast<Index>(used.size()) / 2, threads, [&](Index k) {
         const Index first = (bands - 1 - k) * height, last = std::min(n, first + height);  // the longest rows first
-        if (K.single)
-            combine_band<float>(K, used, weights, first, last, rows);
-        else
-            combine_band<double>(K, used, weights, first, last, rows);
+        by_type(K, [&](auto zero) { combine_band<decltype(zero)>(K, used, weights, first, last, rows); });
         std::memset(ready + first, 1, static_cast<std::size_t>(last - first));
     });
     parallel(tiles, n * n, threads, [&](Index tile) {
@@ -189,24 +181,13 @@ void combine_all(const Matrices &K, const double *weights, double *rows, std::ui
     });
 }
 
-// A step of every sample, from the lower triangles.
-void apply_all(const Matrices &K, const Index *kernels, Index kernel_count, const double *delta, double *images, int threads) {
-    parallel(kernel_count, kernel_count * K.n * K.n / 2, threads, [&](Index k) {
-        const Index m = kernels[k];
-        if (K.single)
-            apply_symmetric(static_cast<const float *>(K.data[m]), delta, images + m * K.n, K.n);
-        else
-            apply_symmetric(static_cast<const double *>(K.data[m]), delta, images + m * K.n, K.n);
-    });
-}
-
 }  // namespace
 
 void combine_rows(const Matrices &K, const double *weights, const Index *index, Index count, double *rows,
                   std::uint8_t *ready, int threads) {
     if (2 * count > K.n) return combine_all(K, weights, rows, ready, threads);
     parallel(count, count * K.n * active(K, weights), threads, [&](Index k) {
-        combine_part(K, weights, index[k], K.n, rows + index[k] * K.n);
+        by_type(K, [&](auto zero) { combine_row<decltype(zero)>(K, weights, index[k], rows + index[k] * K.n); });
         ready[index[k]] = 1;
     });
 }
@@ -216,25 +197,19 @@ void apply_rows(const Matrices &K, const Index *kernels, Index kernel_count, con
     if (2 * count > K.n) {
         std::vector<double> step(static_cast<std::size_t>(K.n), 0.0);
         for (Index r = 0; r < count; ++r) step[static_cast<std::size_t>(index[r])] += delta[r];
-        return apply_all(K, kernels, kernel_count, step.data(), images, threads);
+        return parallel(kernel_count, kernel_count * K.n * K.n / 2, threads, [&](Index k) {
+            const Index m = kernels[k];
+            by_type(K, [&](auto zero) { apply_symmetric(matrix<decltype(zero)>(K, m), step.data(), images + m * K.n, K.n); });
+        });
     }
     parallel(kernel_count, kernel_count * K.n * count, threads, [&](Index k) {
         const Index m = kernels[k];
-        for (Index from = 0; from < K.n; from += kBlock) {
-            const Index width = std::min(kBlock, K.n - from);
-            Block block(K, from, width, images + m * K.n + from);
-            for (Index r = 0; r < count; ++r) block.add(m, index[r], delta[r]);
-        }
-    });
-}
-
-void gather(const Matrices &K, const Index *index, Index count, void *parts, int threads) {
-    parallel(K.count(), K.count() * count * count, threads, [&](Index m) {
-        const Index offset = m * count * count;
-        if (K.single)
-            gather_rows(static_cast<const float *>(K.data[m]), index, count, K.n, static_cast<float *>(parts) + offset);
-        else
-            gather_rows(static_cast<const double *>(K.data[m]), index, count, K.n, static_cast<double *>(parts) + offset);
+        by_type(K, [&](auto zero) {
+            for (Index from = 0; from < K.n; from += kBlock) {
+                Block<decltype(zero)> block(K, from, std::min(kBlock, K.n - from), images + m * K.n + from);
+                for (Index r = 0; r < count; ++r) block.add(m, index[r], delta[r]);
+            }
+        });
     });
 }
 
