@@ -229,6 +229,10 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         scores = self.decision_function(X)
         return self.classes_[(scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
 
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of samples whose class is predicted; classes may be Python objects, as in `fit`."""
+        return float(super().score(X, _unboxed(np.asarray(y)), sample_weight))
+
     @property
     def predict_proba(self) -> NoReturn:
         """Not there: scores are no probabilities until sklearn.calibration.CalibratedClassifierCV has fitted them.
