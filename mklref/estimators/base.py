@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_feature_names, _check_sample_weight,
 from mklref._typing import Array
 from mklref._validate import checked_choice, checked_number, checked_verbosity, require_one_order, require_unmasked
 from mklref.certificate import Bounds
-from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products
+from mklref.estimators.blocks import SparseFamily, holds_times, is_sparse, joined, of_products
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
 from mklref.estimators.gram import (
     PRECOMPUTED,
@@ -175,7 +175,8 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
 
     def _texts(self, X: Any, *, reset: bool) -> Any:
         """Texts, which scikit-learn does not check, as a matrix; None for anything else."""
-        texts = None if is_sparse(X) else as_texts(X)
+        mixed = hasattr(X, "columns") and holds_times(X)  # of texts and times NumPy makes no array
+        texts = None if is_sparse(X) or mixed else as_texts(X)
         if texts is not None:
             _check_feature_names(self, X, reset=reset)
             if reset:
