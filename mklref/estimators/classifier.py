@@ -164,7 +164,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
 
     def _require_targets(self, y: Any) -> None:
         if len(np.unique(y)) < 2:
-            raise InvalidTarget(f"y holds one class, {str(y[0])!r}; give samples of at least two classes.")
+            raise InvalidTarget(f"y holds one class, {y.tolist()[0]!r}; give samples of at least two classes.")
 
     def _parts(self, grams: KernelStack, y: Any, weight: Array | None) -> list[Part]:
         """One problem for two classes or joint weights, else one for each machine."""
@@ -206,7 +206,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         for k, label in enumerate(self.classes_):
             within, says = lambda x: 0.0 < x < np.inf, "to do without a class leave its samples out."
             weights[k] = checked_number(
-                f"class_weight[{str(label)!r}]", given.get(label, 1.0), "(0, inf)", within, says
+                f"class_weight[{self.classes_.tolist()[k]!r}]", given.get(label, 1.0), "(0, inf)", within, says
             )
         return weights
 

@@ -184,6 +184,11 @@ def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -
                 "Input X contains NaN, a missing value: mklref.estimators.table_pipeline() takes data frames with "
                 "missing cells; else fill them in, by SimpleImputer in a pipeline, or drop their samples."
             ) from invalid
+        if "Sparse data was passed" in str(invalid):
+            raise InvalidType(
+                "X is sparse, which kernels of products alone can read, linear and poly: give X.toarray(), of a data "
+                "frame X.sparse.to_dense(); in a pipeline ColumnTransformer(..., sparse_threshold=0) makes dense ones."
+            ) from invalid
         columns = [str(name) for name, cells in _columns(X) if not _is_numeric(cells)]
         if not (columns or times or "could not convert string" in str(invalid)):
             with own_errors():

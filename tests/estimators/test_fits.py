@@ -308,6 +308,10 @@ def test_bad_data(three_classes):
         MKLClassifier(SPECIFICATION).fit(X, [1, "1", *[2] * (len(X) - 2)])
     with pytest.raises(InvalidTarget, match="y holds one class, 'low'; give samples of at least two classes"):
         MKLClassifier().fit(X, np.full(36, "low"))
+    with pytest.raises(InvalidTarget, match="y holds one class, 7; give"):
+        MKLClassifier().fit(X, np.full(36, 7))
+    with pytest.raises(InvalidParameter, match=r"class_weight\[1\] = 0 must lie in"):
+        MKLClassifier("linear", class_weight={1: 0}).fit(X, np.arange(36) % 2)
     with pytest.raises(InvalidTarget, match="y holds one class, 'low'"):
         MKLClassifier().fit(X, y, sample_weight=y == "low")
     with pytest.raises(InvalidParameter, match=r"sample_weight\[3\] = -1 is negative; give 0 to leave a sample out"):

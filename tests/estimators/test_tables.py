@@ -351,7 +351,7 @@ def test_sparse_samples_are_as_dense_ones(three_classes, options):
     turned = vstack([csr_array(X[:18]), csr_array(X[18:, ::-1])[:, ::-1]])  # sums of products in another order
     gram = raw_family("linear", turned, None, "memory", Normalizer())[0].matrix(0)
     np.testing.assert_array_equal(gram, gram.T)
-    with pytest.raises(InvalidType, match="Sparse data was passed"):
+    with pytest.raises(InvalidType, match=r"X is sparse, which kernels of products .* sparse_threshold=0"):
         MKLClassifier("rbf(1)").fit(csr_array(X), y)
     with pytest.raises(InvalidParameter, match=r"saved with joblib\.dump"):
         sparse.save("model.npz")
