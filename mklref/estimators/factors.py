@@ -26,6 +26,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mklref._typing import Array
 from mklref._validate import checked_count
+from mklref.estimators.blocks import joined
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels import FactorStack
 from mklref.kernels.approximations import CholeskyFactor
@@ -206,7 +207,8 @@ class WithFeatures(_SetOutputMixin, BaseEstimator, auto_wrap_output_keys=None): 
         found = np.empty((len(X), sum(len(image) for image in self._new_kernels.images)))
         for rows in row_blocks(len(X), found.shape[1]):
             found[rows] = np.hstack([w * one(X[rows]) for w, one in zip(weights, own, strict=True)] or [found[rows]])
-        return _wrap_data_with_container("transform", found, given, self)
+        made, index = _wrap_data_with_container("transform", found, given, self), getattr(joined(given), "index", None)
+        return made.set_axis(index) if hasattr(made, "set_axis") and hasattr(index, "equals") else made  # of blocks
 
     @available_if(_has_features)  # type: ignore[untyped-decorator]
     def get_feature_names_out(self, input_features: Any = None) -> Any:

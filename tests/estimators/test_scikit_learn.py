@@ -210,6 +210,8 @@ def test_features_are_named_and_come_as_data_frames(data):
     np.testing.assert_array_equal(features.to_numpy(), model.set_output(transform="default").transform(frame))
     united = make_union(StandardScaler(), clone(model)).set_output(transform="pandas").fit_transform(frame, y)
     assert list(united.columns)[3:5] == ["standardscaler__d", "mklclassifier__linear_0"]
+    blocks = {"left": frame[["a", "b"]].set_axis(range(7, 87)), "right": X[:, 2:]}
+    assert list(clone(model).set_output(transform="pandas").fit(blocks, y).transform(blocks).index) == [*range(7, 87)]
     for name in ("transform", "set_output", "get_feature_names_out"):
         assert not hasattr(MKLClassifier(), name)
 
