@@ -134,6 +134,25 @@ def test_a_formulation_that_does_not_cover_the_problem_is_refused_in_its_own_wor
         PROBLEM.to_latex("dua")
 
 
+@pytest.mark.parametrize(
+    ("form", "says"),
+    [("tikhonov", r"+ \tfrac{1}{4} \sum_m u_m, "), ("ivanov", r"subject to}\quad \sum_m u_m \le 1, ")],
+)
+def test_the_elastic_net_is_written_with_the_weights_that_its_program_has(form, says):
+    stated = PROBLEM.replace(regularizer=mklref.ElasticNet(0.5, form=form)).to_latex("elastic_net")
+    assert r"u \ge 0" in stated
+    assert r"\tfrac{1}{2} \frac{\lVert v_m\rVert^2}{u_m} + \tfrac{1}{2} \lVert v_m\rVert^2" in stated
+    assert says in stated
+    assert stated.endswith(r"\theta_m = \frac{u_m}{\tfrac{1}{2} + \tfrac{1}{2}\, u_m}")
+
+
+@pytest.mark.parametrize("p", [0.0, 1.0])
+def test_exponents_of_0_and_1_are_not_written(p):
+    problem = PROBLEM.replace(regularizer=mklref.Groups([[0, 1], [2]], p, 1.0 - p))
+    for name in ("groups", "cap", "weighted_primal", "dual"):
+        assert not re.search(r"\^\{-?0\}|\^\{1\}", problem.to_latex(name)), name
+
+
 def test_problems_of_several_machines_and_of_signed_weights_are_written_out():
     several = mklref.MulticlassProblem(K, [0, 1, 2, 0, 1, 2, 0, 1])
     assert r"C \sum_p \sum_i \max(0,\, 1 - y_{i,p} t_{i,p})" in several.to_latex()

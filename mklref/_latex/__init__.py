@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from mklref._latex.parts import Parts, over, parts_of
+from mklref._latex.parts import Parts, over, parts_of, raised
 from mklref.exceptions import NotApplicable
 from mklref.formulations import as_formulation
 
@@ -122,9 +122,10 @@ def _qcqp(s: Parts) -> str:
 
 def _groups(s: Parts) -> str:
     p, q, *_ = s.groups
+    of_groups, of_kernels = raised(r"\sigma_{1,\ell}", f"-{p}"), raised(r"\sigma_{2,m}", f"-{q}")
     return (
         rf"\min_{{v{s.over_intercept},\; \sigma_1, \sigma_2 \ge 0}}\quad {s.losses} + \frac12 \sum_{{\ell}}"
-        rf" \sigma_{{1,\ell}}^{{-{p}}} \sum_{{m \in G_\ell}} \sigma_{{2,m}}^{{-{q}}} \lVert v_m\rVert^2"
+        rf" {of_groups} \sum_{{m \in G_\ell}} {of_kernels} \lVert v_m\rVert^2"
         rf"{s.intercept}{such_that(SIMPLICES)}"
     )
 
@@ -134,10 +135,20 @@ SIMPLICES = r"\sum_\ell d_\ell\, \sigma_{1,\ell} \le 1,\quad \sum_m \sigma_{2,m}
 
 def _cap(s: Parts) -> str:
     _, _, gamma, gamma0, size = s.groups
-    inner = rf"\sum_{{m \in G_\ell}} \lVert v_m\rVert^{{{gamma}}}"
-    across = rf"\sum_\ell d_\ell^{{{size}}} \left({inner}\right)^{{{over(gamma0, gamma)}}}"
-    penalty = rf"\frac12 \left({across}\right)^{{{over('2', gamma0)}}}"
-    return _mixed(s, penalty)
+    inner = raised(r"\lVert v_m\rVert", gamma)
+    within = raised(rf"\left(\sum_{{m \in G_\ell}} {inner}\right)", over(gamma0, gamma))
+    sizes = raised(r"d_\ell", size)
+    across = rf"\left(\sum_\ell {sizes} {within}\right)"
+    return _mixed(s, rf"\frac12 {raised(across, over('2', gamma0))}")
+
+
+def _elastic_net(s: Parts) -> str:
+    (rest, own, penalty, bound), squares = s.net, r"\lVert v_m\rVert^2"
+    net = rf"\frac12 \sum_{{m=1}}^M \left({rest} \frac{{{squares}}}{{u_m}} + {own} {squares}\right)"
+    return (
+        rf"\min_{{v{s.over_intercept},\; u \ge 0}}\quad {plus(s.losses, net, penalty)}{s.intercept}"
+        rf"{such_that(bound)}, \qquad \theta_m = \frac{{u_m}}{{{rest} + {own}\, u_m}}"
+    )
 
 
 def _hierarchical(s: Parts) -> str:
@@ -181,8 +192,6 @@ THREE_BLOCK_NORMS = (
     r" \frac12 \sum_m \lVert v_m\rVert^q \end{cases}"
 )
 TWO_PENALTIES = r"\begin{cases} \mu\, \lVert\theta\rVert_p^2 \\ \frac\mu2 \sum_m h(\theta_m) \end{cases}"
-NET = r"\sum_{m=1}^M \left((1-\lambda) \lVert v_m\rVert + \frac\lambda2 \lVert v_m\rVert^2\right)"
-
 CONCAVE = r"\sum_{m=1}^M g\left(\lVert v_m\rVert^2\right)"
 
 STATEMENTS: dict[str, Callable[[Parts], str]] = {
@@ -197,7 +206,7 @@ STATEMENTS: dict[str, Callable[[Parts], str]] = {
     "generalized_block_norm": lambda s: _mixed(s, CONCAVE if s.general else None),
     "ivanov": lambda s: _weighted(s, *(s.weight_set or (r"\sum_{m=1}^M \theta_m^p \le 1",)), penalty=""),
     "tikhonov": lambda s: _weighted(s, *s.weight_set, penalty=TWO_PENALTIES if s.general else None),
-    "elastic_net": lambda s: _mixed(s, NET if s.general else None),
+    "elastic_net": _elastic_net,
     "groups": _groups,
     "cap": _cap,
     "hierarchical": _hierarchical,

@@ -41,6 +41,13 @@ class Parts(Penalty):
     """Whether the symbols stand for any problem."""
     groups: tuple[str, str, str, str, str] = ("p", "q", r"\gamma", r"\gamma_0", r"\gamma^*")
     """The exponents of group and kernel weights, and those of the composite penalty."""
+    net: tuple[str, str, str, str] = (
+        r"(1-\lambda)",
+        r"\lambda",
+        r"\begin{cases} \frac{1-\lambda}2 \sum_m u_m \\ 0, \quad \sum_m u_m \le 1 \end{cases}",
+        "",
+    )
+    """Of the elastic net 1 - lambda, lambda, the penalty on u in Tikhonov form, and the bound of u in Ivanov form."""
     outer: str = r"r,\quad r = \frac{q}{q-2}"
     """The norm of the weights of a block norm with q > 2, and where it comes from."""
 
@@ -178,8 +185,10 @@ def _half_power(q: float) -> Penalty:
 
 
 def _groups_of(groups: reg.Groups) -> Penalty:
+    size = r"d_\ell"
+
     def composite(x: str, power: float, within: float, across: float) -> str:
-        inner = rf"d_\ell^{{{number(power)}}} \lVert {x}_\ell\rVert_{{{number(within)}}}"
+        inner = rf"{raised(size, number(power))} \lVert {x}_\ell\rVert_{{{number(within)}}}"
         return rf"\left\lVert \left({inner}\right)_\ell \right\rVert_{{{number(across)}}}"
 
     primal = composite(r"\rho", 0.5 * groups.p, groups.gamma, groups.gamma0)
@@ -210,6 +219,10 @@ def _own_exponents(regularizer: reg.Regularizer) -> dict[str, Any]:
     match regularizer:
         case reg.Groups(p=p, q=q, gamma=inner, gamma0=outer):
             return {"groups": tuple(map(number, (p, q, inner, outer, p / (p + q + 1.0))))}
+        case reg.ElasticNet(lam=lam, form=form):
+            rest, own = factor(1.0 - lam), factor(lam)
+            penalty, bound = rf"{factor(0.5 * (1.0 - lam))} \sum_m u_m", r"\sum_m u_m \le 1"
+            return {"net": (rest, own, penalty, "") if form == "tikhonov" else (rest, own, "", bound)}
         case reg.BlockNorm(q=q) if q >= 2.0:
             return {"outer": number(1.0 if q == np.inf else np.inf if q == 2.0 else q / (q - 2.0))}
     return {}
@@ -244,6 +257,11 @@ def over(one: str, other: str) -> str:
 def times(x: float, symbol: str) -> str:
     """x times a symbol, without a factor 1."""
     return symbol if x == 1.0 else rf"{factor(x)}\, {symbol}"
+
+
+def raised(symbol: str, exponent: str) -> str:
+    """A power of a symbol, which is itself at 1 and nothing at 0."""
+    return {"0": "", "-0": "", "1": symbol}.get(exponent, rf"{symbol}^{{{exponent}}}")
 
 
 def scale(x: float, exponent: str) -> str:

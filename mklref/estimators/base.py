@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, Self
 
@@ -17,7 +18,7 @@ from sklearn.utils.validation import _check_feature_names, _check_sample_weight,
 from mklref._typing import Array
 from mklref._validate import checked_choice, checked_number, checked_verbosity, require_one_order, require_unmasked
 from mklref.certificate import Bounds
-from mklref.estimators.blocks import SparseFamily, is_sparse, joined, of_products
+from mklref.estimators.blocks import SparseFamily, holds_times, is_sparse, joined, of_products
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
 from mklref.estimators.gram import (
     PRECOMPUTED,
@@ -45,7 +46,7 @@ from mklref.estimators.samples import (
     warn_of_scales,
 )
 from mklref.estimators.workers import gathered, poll
-from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidTarget, InvalidType, warn
+from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidTarget, InvalidType, MKLError, warn
 from mklref.kernels import Kernel, KernelStack
 from mklref.kernels.fitted import as_texts
 from mklref.kernels.functions import grouped
@@ -171,7 +172,8 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
 
     def _texts(self, X: Any, *, reset: bool) -> Any:
         """Texts, which scikit-learn does not check, as a matrix; None for anything else."""
-        texts = None if is_sparse(X) else as_texts(X)
+        mixed = hasattr(X, "columns") and holds_times(X)  # of texts and times NumPy makes no array
+        texts = None if is_sparse(X) or mixed else as_texts(X)
         if texts is not None:
             _check_feature_names(self, X, reset=reset)
             if reset:
@@ -231,7 +233,8 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         wanted, storage = self._normalizer(kept.weight), checked_choice("storage", self.storage, STORAGES)
         checked_approximation(self.approximation)
         if self.approximation is not None and (self._is_precomputed() or is_sparse(X)):
-            raise InvalidParameter("approximation takes dense samples and kernels that are no matrices; give None.")
+            given = "precomputed kernels" if self._is_precomputed() else "sparse samples"
+            raise InvalidParameter(f"approximation takes no {given}; give approximation=None.")
         grams: KernelStack
         if self._is_precomputed():
             if wanted.method == "spherical":
@@ -388,11 +391,13 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         return X.toarray() if is_sparse(X) else X
 
     def __sklearn_tags__(self) -> Any:
-        """Precomputed kernels have an axis of samples twice: cross-validation slices both."""
+        """Precomputed kernels have an axis of samples twice, which cross-validation slices; products may be sparse."""
         tags = super().__sklearn_tags__()
         if self.approximation is not None:
             tags.transformer_tags = TransformerTags(preserves_dtype=[])
         tags.input_tags.pairwise = tags.input_tags.three_d_array = self._is_precomputed()
+        with suppress(MKLError):  # of a fit; and kernels of columns with names are of no products
+            tags.input_tags.sparse = self.approximation is None and bool(self._accepts_sparse(csr_array((1, 2))))
         return tags
 
 

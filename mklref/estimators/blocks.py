@@ -58,10 +58,13 @@ def joined(X: Any) -> Any:
         Blocks whose names are the same as texts, with different numbers of samples, or data frames that have these
         in different orders.
     InvalidType
-        A sparse or masked block, one of times, or an AnnData or MuData.
+        A sparse or masked block, one of times, an AnnData or MuData, or a table that is not read yet.
     """
     if hasattr(type(X), "to_df") or isinstance(getattr(X, "mod", None), Mapping):
         raise InvalidType(f"X is {type(X).__name__}; give its blocks, mklref.estimators.from_annotated(X).")
+    for unread, remedy in (("collect", "X.collect()"), ("column_names", "X.to_pandas()")):  # of polars, of pyarrow
+        if hasattr(type(X), unread):
+            raise InvalidType(f"X is {type(X).__name__}, no table of numbers yet; give {remedy}.")
     if getattr(getattr(X, "columns", None), "nlevels", 1) > 1:
         names = tuple(":".join(map(str, one)) for one in X.columns)
         _require_names(dict.fromkeys(one[0] for one in X.columns))
@@ -74,7 +77,7 @@ def joined(X: Any) -> Any:
     else:
         return X
     lengths = {name: np.shape(block)[:1] for name, block in blocks.items()}
-    if len(set(lengths.values())) != 1 or any(np.ndim(block) != 2 for block in blocks.values()):
+    if len(set(lengths.values())) != 1 or any(len(np.shape(block)) != 2 for block in blocks.values()):
         shown = ", ".join(f"{name}: {np.shape(block)}" for name, block in blocks.items())
         raise InvalidInput(f"X holds the blocks {shown}; give matrices with a row for each of the same samples.")
     for name, block in blocks.items():
@@ -92,10 +95,18 @@ def joined(X: Any) -> Any:
 
 def _matrix(block: Any, label: str) -> Any:
     """A block as an array, NaN where pandas calls a cell missing; `InvalidType` for times, which join nothing else."""
-    array = np.asarray(block)
-    if array.dtype.kind in "mM":
+    if holds_times(block):
         raise InvalidType(f"{label} holds dates or times; turn them into numbers, or leave the columns out.")
+    array = np.asarray(block)
     return block.to_numpy(na_value=np.nan) if array.dtype.kind == "O" and hasattr(block, "to_numpy") else array
+
+
+def holds_times(X: Any) -> bool:
+    """Whether a column of X holds dates, times or spans of time, of which NumPy would make numbers."""
+    if hasattr(X, "get_columns"):  # polars, whose types have no kind
+        return any(dtype.is_temporal() for dtype in X.dtypes)
+    dtypes: Any = X.dtypes if hasattr(X, "dtypes") else np.asarray(X).dtype
+    return any(getattr(dtype, "kind", "O") in "mM" for dtype in np.ravel(dtypes))
 
 
 def _require_names(given: Iterable[Any]) -> None:

@@ -141,7 +141,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
 
     def _require_targets(self, y: Any) -> None:
         if len(np.unique(y)) < 2:
-            raise InvalidTarget(f"y holds one class, {str(y[0])!r}; give samples of at least two classes.")
+            raise InvalidTarget(f"y holds one class, {y.tolist()[0]!r}; give samples of at least two classes.")
 
     def _parts(self, grams: KernelStack, y: Any, weight: Array | None) -> list[Part]:
         self.classes_, members = np.unique(y, return_inverse=True)
@@ -182,7 +182,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         for k, label in enumerate(self.classes_):
             within, says = lambda x: 0.0 < x < np.inf, "to do without a class leave its samples out."
             weights[k] = checked_number(
-                f"class_weight[{str(label)!r}]", given.get(label, 1.0), "(0, inf)", within, says
+                f"class_weight[{self.classes_.tolist()[k]!r}]", given.get(label, 1.0), "(0, inf)", within, says
             )
         return weights
 
@@ -204,6 +204,10 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         """The class of each sample, (k,)."""
         scores = self.decision_function(X)
         return self.classes_[(scores > 0.0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """Share of samples whose class is predicted; classes may be Python objects, as in `fit`."""
+        return float(super().score(X, _unboxed(np.asarray(y)), sample_weight))
 
     @property
     def predict_proba(self) -> NoReturn:

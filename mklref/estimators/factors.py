@@ -20,11 +20,13 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.kernel_approximation import Nystroem
 from sklearn.utils import check_random_state
+from sklearn.utils._set_output import _SetOutputMixin, _wrap_data_with_container
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mklref._typing import Array
 from mklref._validate import checked_count
+from mklref.estimators.blocks import joined
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels import FactorStack
 from mklref.kernels.approximations import CholeskyFactor
@@ -171,18 +173,21 @@ def _has_features(model: Any) -> bool:
     return True
 
 
-class WithFeatures(BaseEstimator):  # type: ignore[misc]
-    """The learned features of new samples, for an estimator whose kernels may be approximated."""
+class WithFeatures(_SetOutputMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[misc, call-arg]
+    """The learned features of new samples, for an estimator whose kernels may be approximated.
+
+    It wraps the output of `transform` itself: scikit-learn would do so before it asks whether there is a `transform`.
+    """
 
     @available_if(_has_features)  # type: ignore[untyped-decorator]
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: Any) -> Any:
         """The weighted features sqrt(theta_m) L_m of new samples, side by side, for kernels that are approximated.
 
         Inner products of these rows are those of the learned kernel, so that a pipeline can go on with them.
 
         Returns
         -------
-        array (k, sum of the r_m of the kernels with a weight)
+        array (k, sum of the r_m of the kernels with a weight), or the data frame that `set_output` asks for
 
         Raises
         ------
@@ -197,15 +202,23 @@ class WithFeatures(BaseEstimator):  # type: ignore[misc]
                 "transform gives the features of approximated kernels with common weights: fit with "
                 "approximation=Nystroem(n_components=300) and multiclass='joint'."
             )
-        X, own = self._checked_new(X), self._new_kernels.features
+        given, X, own = X, self._checked_new(X), self._new_kernels.features
         weights = np.sqrt(self.weights_[self._active])
         found = np.empty((len(X), sum(len(image) for image in self._new_kernels.images)))
         for rows in row_blocks(len(X), found.shape[1]):
             found[rows] = np.hstack([w * one(X[rows]) for w, one in zip(weights, own, strict=True)] or [found[rows]])
-        return found
+        made, index = _wrap_data_with_container("transform", found, given, self), getattr(joined(given), "index", None)
+        return made.set_axis(index) if hasattr(made, "set_axis") and hasattr(index, "equals") else made  # of blocks
 
     @available_if(_has_features)  # type: ignore[untyped-decorator]
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+    def get_feature_names_out(self, input_features: Any = None) -> Any:
+        """KERNEL_j for column j of the features of a kernel."""
+        check_is_fitted(self)
+        _check_feature_names_in(self, input_features)
+        parts = zip(self._active, self._new_kernels.images, strict=True)
+        return np.array([f"{self.kernel_names_[m]}_{j}" for m, w in parts for j in range(len(w))], dtype=object)
+
+    @available_if(_has_features)  # type: ignore[untyped-decorator]
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """`fit`, and the features of the training samples."""
-        features: Array = self.fit(X, y, sample_weight=sample_weight).transform(X)
-        return features
+        return self.fit(X, y, sample_weight=sample_weight).transform(X)

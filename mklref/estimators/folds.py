@@ -21,7 +21,7 @@ from mklref.estimators.base import Part
 from mklref.estimators.gram import PRECOMPUTED, part
 from mklref.estimators.samples import Kept
 from mklref.estimators.workers import Unfinished, poll
-from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType
+from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, MKLWarning, warn
 from mklref.native.solver import run_from
 from mklref.regularizers import Regularizer
 from mklref.solution import Solution, Status
@@ -293,6 +293,14 @@ def splits_of(cv: Any, y: Any, groups: Any, label: str, *, classifies: bool) -> 
         ) from refused
     if not found:
         raise InvalidParameter(f"{label} has no folds; give a number of them, such as 5.")
+    for f, (train, test) in enumerate(found if classifies else ()):
+        learned, asked = (set(np.ravel(y[rows]).tolist()) for rows in (train, test))
+        if len(learned) > 1 and not asked <= learned:
+            warn(
+                f"fold {f} is not trained on the class {min(asked - learned, key=str)!r} of some of its test samples, "
+                "which are wrong whatever is learned: give stratified or fewer folds.",
+                MKLWarning,
+            )
     return found
 
 
@@ -325,6 +333,6 @@ def require_classes(folds: list[Fold], y: Any) -> None:
     for f, fold in enumerate(folds):
         if len(np.unique(y[fold.train])) < 2:
             raise InvalidTarget(
-                f"fold {f}: its training samples are all of the class {str(y[fold.train[0]])!r}; give fewer or "
+                f"fold {f}: its training samples are all of the class {y[fold.train].tolist()[0]!r}; give fewer or "
                 "stratified folds."
             )

@@ -10,6 +10,7 @@ from sklearn.base import OutlierMixin
 from mklref._typing import Array
 from mklref._validate import checked_number
 from mklref.estimators.base import BaseMKL, Part
+from mklref.exceptions import InvalidParameter, UselessModelWarning, warn
 from mklref.kernels import KernelStack
 from mklref.losses import OneClass
 from mklref.problem import Problem
@@ -28,7 +29,9 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
     nu : float
         In (0, 1]: at most this share of the training samples lies outside, at least this share is support vectors.
         It takes the place of C.
-    kernels, norm, normalize, center, storage, tol, max_iter, random_state, verbose
+    center : bool
+        False, unless normalize="spherical": centred samples surround the origin, from which nothing tells them.
+    kernels, norm, normalize, storage, tol, max_iter, random_state, verbose
         As for `MKLClassifier`. The regulariser may not be homogeneous of degree 1.
 
     Attributes
@@ -60,13 +63,24 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
         self._take_parameters(locals())
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Learn kernel weights and the region; y is ignored, the rest as for `MKLClassifier.fit`."""
+        """Learn kernel weights and the region; y is ignored, the rest as for `MKLClassifier.fit`.
+
+        Warns
+        -----
+        UselessModelWarning
+            The region is everything.
+        """
         return super().fit(X, y, sample_weight)
 
     def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Samples, and 1 for each as its target."""
         share = "the share of samples that may lie outside."
         checked_number("nu", self.nu, "(0, 1]", lambda x: 0.0 < x <= 1.0, share)
+        if self.center is True and self.normalize != "spherical":  # beta_i = c_i / sum c is feasible, K_m beta = 0
+            raise InvalidParameter(
+                "center = True leaves a one-class machine nothing to tell: the origin is the mean of the samples, and "
+                "f = 0 is optimal for every nu; give center=False."
+            )
         X = self._checked(X)
         return X, np.ones(self.n_features_in_ if self._is_precomputed() else X.shape[0])
 
@@ -74,6 +88,14 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
         total = float(len(y) if weight is None else weight.sum())
         common: dict[str, Any] = {"loss": OneClass(), "regularizer": self._regularizer(), "sample_weight": weight}
         return [Part(Problem(grams, y, C=1.0 / (float(self.nu) * total), **common), np.arange(len(y)))]
+
+    def _warn_if_useless(self) -> None:
+        if not self.weights_.any():
+            warn(
+                "MKLOneClass calls every sample an inlier, because the training samples surround the origin of each "
+                "kernel's features, as standardised ones do for linear kernels: take a kernel such as rbf.",
+                UselessModelWarning,
+            )
 
     @property
     def offset_(self) -> float:

@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_array, validate_data
 from mklref._typing import Array
 from mklref._untrusted import free_memory
 from mklref._validate import counts_rows
-from mklref.estimators.blocks import is_sparse, rows_as_bytes
+from mklref.estimators.blocks import holds_times, is_sparse, rows_as_bytes
 from mklref.exceptions import (
     ConstantKernelWarning,
     InvalidInput,
@@ -171,8 +171,7 @@ def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -
     """
     times = False
     try:
-        dtypes: Any = X.dtypes if hasattr(X, "dtypes") else np.asarray(X).dtype
-        times = any(getattr(dtype, "kind", "O") in "mM" for dtype in np.ravel(dtypes))
+        times = holds_times(X)
         if times:
             raise TypeError("times are no numbers")  # scikit-learn takes nanoseconds, and a missing one for -2^63
         if known:
@@ -184,6 +183,11 @@ def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -
             raise InvalidInput(
                 "Input X contains NaN, a missing value: mklref.estimators.table_pipeline() takes data frames with "
                 "missing cells; else fill them in, by SimpleImputer in a pipeline, or drop their samples."
+            ) from invalid
+        if "Sparse data was passed" in str(invalid):
+            raise InvalidType(
+                "X is sparse, which kernels of products alone can read, linear and poly: give X.toarray(), of a data "
+                "frame X.sparse.to_dense(); in a pipeline ColumnTransformer(..., sparse_threshold=0) makes dense ones."
             ) from invalid
         columns = [str(name) for name, cells in _columns(X) if not _is_numeric(cells)]
         if not (columns or times or "could not convert string" in str(invalid)):
@@ -199,9 +203,9 @@ def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -
 
 def _columns(X: Any) -> Iterable[tuple[Any, Any]]:
     """Name and cells of each column of a data frame, or of another table that knows its columns."""
-    if not hasattr(X, "columns"):
-        return ()
-    return X.items() if hasattr(X, "items") else zip(X.columns, np.asarray(X).T, strict=True)
+    if not hasattr(X, "columns") or hasattr(X, "items"):
+        return X.items() if hasattr(X, "columns") else ()
+    return zip(X.columns, X.get_columns() if hasattr(X, "get_columns") else np.asarray(X).T, strict=True)
 
 
 def _is_numeric(column: Any) -> bool:

@@ -69,7 +69,7 @@ def _statistics(parameters: dict[str, Any]) -> dict[str, bool]:
     found = {"means": False, "totals": False} if center else {}
     if method is None:
         return found
-    spherical = checked_choice("normalization", method, METHODS) == "spherical"
+    spherical = checked_choice("normalize", method, METHODS) == "spherical"
     return found | ({"norms": True} if spherical else {"factors": True})
 
 

@@ -312,7 +312,7 @@ def _require_different(names: Iterable[str], says: Callable[[str], str]) -> None
 def _by_name(X: Any) -> dict[str, Any]:
     """The columns of a data frame by their names as texts; pandas counts those without names from 0."""
     if not hasattr(X, "columns") or not hasattr(X, "index"):
-        raise InvalidType(f"X is {type(X).__name__}; give a pandas data frame, whose columns have names.")
+        raise InvalidType(f"X is {type(X).__module__}.{type(X).__name__}; give a pandas data frame, .to_pandas().")
     if not len(X):
         raise InvalidInput("X has no rows.")
     _require_different(map(str, X.columns), lambda name: f"several columns are named {name}; rename them.")

@@ -46,7 +46,7 @@ def normalize(K: Any, method: Normalization, K_new: Any = None, diagonal_new: An
     InvalidInput
         K_new or diagonal_new does not fit K.
     """
-    if checked_choice("normalization", method, METHODS) == "spherical" and K_new is not None and diagonal_new is None:
+    if checked_choice("method", method, METHODS) == "spherical" and K_new is not None and diagonal_new is None:
         raise InvalidInput("diagonal_new is missing: 'spherical' divides by k(x, x) of the new samples, (M, k).")
     return _transformed(K, K_new, diagonal_new, Normalizer(method))
 

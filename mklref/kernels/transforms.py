@@ -145,7 +145,7 @@ class Normalizer:
     def __post_init__(self) -> None:
         checked_flag("center", self.center)
         if self.method is not None:
-            checked_choice("normalization", self.method, METHODS)
+            checked_choice("normalize", self.method, METHODS)
 
     @property
     def reads_means(self) -> bool:

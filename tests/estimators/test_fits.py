@@ -194,6 +194,17 @@ def test_no_kernel_is_worth_its_weight(three_classes):
     assert model.predict(X_new).shape == (9,)
 
 
+@pytest.mark.parametrize("normalize", [None, "multiplicative"])
+def test_a_region_that_is_everything_is_said(three_classes, normalize):
+    """Where the mean of the samples is the origin of the features; centring would put it there for every kernel."""
+    X = three_classes[0] - three_classes[0].mean(axis=0)
+    with pytest.warns(UselessModelWarning, match="MKLOneClass calls every sample an inlier, because the training"):
+        model = MKLOneClass("linear", nu=0.2, normalize=normalize).fit(X)
+    assert not model.decision_function(9.0 * X).any()
+    with pytest.raises(InvalidParameter, match="center = True leaves a one-class machine nothing to tell"):
+        MKLOneClass("rbf:20", center=True, normalize=normalize).fit(X)
+
+
 @pytest.mark.parametrize(
     "model",
     [MKLRegressor("linear"), MKLRegressor("linear", approximation=3), MKLRegressorCV("linear", Cs=[1.0], cv=2)],
@@ -297,6 +308,10 @@ def test_bad_data(three_classes):
         MKLClassifier(SPECIFICATION).fit(X, [1, "1", *[2] * (len(X) - 2)])
     with pytest.raises(InvalidTarget, match="y holds one class, 'low'; give samples of at least two classes"):
         MKLClassifier().fit(X, np.full(36, "low"))
+    with pytest.raises(InvalidTarget, match="y holds one class, 7; give"):
+        MKLClassifier().fit(X, np.full(36, 7))
+    with pytest.raises(InvalidParameter, match=r"class_weight\[1\] = 0 must lie in"):
+        MKLClassifier("linear", class_weight={1: 0}).fit(X, np.arange(36) % 2)
     with pytest.raises(InvalidTarget, match="y holds one class, 'low'"):
         MKLClassifier().fit(X, y, sample_weight=y == "low")
     with pytest.raises(InvalidParameter, match=r"sample_weight\[3\] = -1 is negative; give 0 to leave a sample out"):

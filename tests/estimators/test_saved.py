@@ -22,6 +22,7 @@ from mklref import (
     MKLOneClass,
     MKLRegressor,
     MKLRegressorCV,
+    Power,
 )
 from mklref._files import read_arrays, write_arrays
 from mklref.exceptions import InvalidInput, InvalidParameter, UnsafeFile
@@ -38,7 +39,7 @@ MODELS = {
     "an array": MKLRegressor(SPECIFICATION, norm=Mahalanobis(np.eye(3) + 0.5), loss="squared"),
     "one class": MKLOneClass(SPECIFICATION, nu=0.4, normalize="trace"),
     "precomputed": MKLClassifier("precomputed", center=True),
-    "no kernel": MKLOneClass(SPECIFICATION, center=True),  # of which all weights are 0
+    "no kernel": MKLClassifier(SPECIFICATION, norm=Power(1), C=1e-6),  # of which all weights are 0
 }
 
 

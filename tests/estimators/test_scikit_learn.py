@@ -8,6 +8,7 @@ from itertools import product
 
 import joblib
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.calibration import CalibratedClassifierCV
@@ -15,9 +16,10 @@ from sklearn.datasets import load_iris
 from sklearn.gaussian_process.kernels import RBF
 from sklearn.kernel_approximation import Nystroem
 from sklearn.model_selection import GridSearchCV, cross_val_score
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, OneClassSVM
+from sklearn.utils import get_tags
 from sklearn.utils.estimator_checks import check_estimator
 
 from mklref import (
@@ -111,7 +113,7 @@ def test_weights_count_as_copies_to_the_last_digit(data, normalize, center):
     for model, target in (
         (MKLClassifier("linear,rbf:1.5", class_weight="balanced", **common), y),
         (MKLRegressor("linear,rbf:1.5", **common), t),
-        (MKLOneClass("linear,rbf:1.5", **common), y),
+        *([] if center else [(MKLOneClass("linear,rbf:1.5", **common), y)]),
     ):
         weighted = clone(model).fit(X, target, weight)
         copied = clone(model).fit(X.repeat(weight, axis=0)[shuffled], target.repeat(weight)[shuffled])
@@ -120,7 +122,7 @@ def test_weights_count_as_copies_to_the_last_digit(data, normalize, center):
         np.testing.assert_allclose(getattr(copied, name)(X), scores, rtol=1e-9, atol=1e-9)
         assert set(weighted.support_) <= set(np.flatnonzero(weight))
         assert len(copied.support_) == len(weighted.support_)
-        if not isinstance(model, MKLOneClass):  # around their mean all samples are alike
+        if not isinstance(model, MKLOneClass):  # whose region is nearly everything
             assert np.abs(scores - getattr(clone(model).fit(X, target), name)(X)).max() > 1e-2
         if isinstance(model, MKLRegressor):  # to which copies are weights as well
             copies = t.repeat(weight)
@@ -183,6 +185,41 @@ def test_clone_and_joblib(data):
     joblib.dump(model, file)
     file.seek(0)
     np.testing.assert_array_equal(joblib.load(file).decision_function(X), model.decision_function(X))
+
+
+@pytest.mark.parametrize(
+    ("model", "sparse"),
+    [
+        (MKLClassifier("linear, poly(2)"), True),
+        (MKLClassifier("linear, rbf(1)"), False),
+        (MKLRegressor("linear", approximation=3), False),
+        (MKLClassifier("precomputed"), False),
+        (MKLClassifier("on(age, linear)"), False),
+    ],
+)
+def test_tags_say_whether_sparse_samples_are_read(model, sparse):
+    assert get_tags(model).input_tags.sparse == sparse
+
+
+def test_features_are_named_and_come_as_data_frames(data):
+    X, y, _ = data
+    frame = pd.DataFrame(X, columns=list("abcd"))
+    model = MKLClassifier("linear, rbf(1)", norm=2, approximation=2).set_output(transform="pandas").fit(frame, y)
+    features = model.transform(frame)
+    assert list(features.columns) == ["linear_0", "linear_1", "rbf:1_0", "rbf:1_1"]
+    np.testing.assert_array_equal(features.to_numpy(), model.set_output(transform="default").transform(frame))
+    united = make_union(StandardScaler(), clone(model)).set_output(transform="pandas").fit_transform(frame, y)
+    assert list(united.columns)[3:5] == ["standardscaler__d", "mklclassifier__linear_0"]
+    blocks = {"left": frame[["a", "b"]].set_axis(range(7, 87)), "right": X[:, 2:]}
+    assert list(clone(model).set_output(transform="pandas").fit(blocks, y).transform(blocks).index) == [*range(7, 87)]
+    for name in ("transform", "set_output", "get_feature_names_out"):
+        assert not hasattr(MKLClassifier(), name)
+
+
+def test_classes_that_are_python_objects_are_scored_as_they_are_fitted(data):
+    X, y, _ = data
+    model = MKLClassifier("linear").fit(X, y == "yes")
+    assert model.score(X, (y == "yes").astype(object)) == model.score(X, list(y == "yes")) > 0.8
 
 
 def test_probabilities_by_calibration(data):

@@ -14,7 +14,14 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, PredefinedS
 
 from mklref import ElasticNet, MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from mklref.estimators.gram import part
-from mklref.exceptions import ConstantKernelWarning, InvalidParameter, InvalidTarget, InvalidType, UnsafeFile
+from mklref.exceptions import (
+    ConstantKernelWarning,
+    InvalidParameter,
+    InvalidTarget,
+    InvalidType,
+    MKLWarning,
+    UnsafeFile,
+)
 from mklref.kernels import parse
 from mklref.kernels.transforms import Normalizer
 
@@ -252,6 +259,16 @@ def test_data_that_is_refused(samples):
     a_class_at_a_time = MKLClassifierCV("linear", cv=PredefinedSplit(np.where(y == "yes", 0, 1)))
     with pytest.raises(InvalidTarget, match="fold 0: its training samples are all of the class 'no'"):
         a_class_at_a_time.fit(X, y)
+
+
+def test_a_class_that_a_fold_does_not_learn_is_named(three_classes):
+    """Its test samples are wrong, and a mean score of 0 says nothing of C."""
+    X, y, _ = three_classes
+    a_class_at_a_time = PredefinedSplit(np.unique(y, return_inverse=True)[1])
+    with pytest.warns(MKLWarning) as caught:
+        MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], cv=a_class_at_a_time).fit(X, y)
+    for f, (one, name) in enumerate(zip(caught, ("low", "mid", "top"), strict=True)):
+        assert str(one.message).startswith(f"fold {f} is not trained on the class {name!r} of some of its test")
 
 
 def test_nothing_is_left_of_an_earlier_search(samples):

@@ -351,7 +351,7 @@ def test_sparse_samples_are_as_dense_ones(three_classes, options):
     turned = vstack([csr_array(X[:18]), csr_array(X[18:, ::-1])[:, ::-1]])  # sums of products in another order
     gram = raw_family("linear", turned, None, "memory", Normalizer())[0].matrix(0)
     np.testing.assert_array_equal(gram, gram.T)
-    with pytest.raises(InvalidType, match="Sparse data was passed"):
+    with pytest.raises(InvalidType, match=r"X is sparse, which kernels of products .* sparse_threshold=0"):
         MKLClassifier("rbf(1)").fit(csr_array(X), y)
     with pytest.raises(InvalidParameter, match=r"saved with joblib\.dump"):
         sparse.save("model.npz")
@@ -429,3 +429,43 @@ def test_columns_may_be_counted():
 def test_copies_of_one_sample_are_no_samples(model, X):
     with pytest.raises(InvalidInput, match="X holds one sample, or copies of it; give at least two that differ"):
         model.fit(X)
+
+
+class Polars:
+    """A data frame as polars has it: types without a kind, and an array of numbers of whatever the columns hold."""
+
+    def __init__(self, **columns):
+        self.columns, self._cells = list(columns), [np.asarray(cells) for cells in columns.values()]
+        self.shape = (len(self._cells[0]), len(self._cells))
+        self.dtypes = [SimpleNamespace(is_temporal=lambda c=cells: c.dtype.kind in "mM") for cells in self._cells]
+
+    def get_columns(self):
+        return self._cells
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __array__(self, dtype=None, copy=None):
+        if any(cells.dtype.kind == "U" for cells in self._cells):
+            raise TypeError("no common DType exists")
+        return np.stack([cells.astype(np.int64) for cells in self._cells], axis=1)
+
+
+@pytest.mark.parametrize("others", [{}, {"town": ["a", "b"] * 3}])
+def test_times_of_other_tables_are_no_numbers(others):
+    """polars would give the days since 1970, and no word of them."""
+    y = [0, 1] * 3
+    frame = Polars(age=np.arange(6), day=np.arange(6).astype("M8[D]"), **others)
+    with pytest.raises(InvalidInput, match=r"X holds texts or dates among its numbers in day(, town)?: encode"):
+        MKLClassifier("linear").fit(frame, y)
+    with pytest.raises(InvalidType, match="the block 'b' of X holds dates or times"):
+        MKLClassifier("linear").fit({"a": Polars(age=np.arange(6)), "b": frame}, y)
+    model = MKLClassifier("linear").fit(Polars(age=np.arange(6)), y)
+    with pytest.raises(InvalidInput, match="X holds texts or dates among its numbers in age: "):
+        model.predict(Polars(age=np.arange(6).astype("m8[s]")))
+
+
+@pytest.mark.parametrize(("name", "remedy"), [("collect", r"X\.collect\(\)"), ("column_names", r"X\.to_pandas\(\)")])
+def test_tables_that_are_not_read_are_refused(name, remedy):
+    with pytest.raises(InvalidType, match=f"X is Unread, no table of numbers yet; give {remedy}"):
+        MKLClassifier("linear").fit(type("Unread", (), {name: None})(), [0, 1])

@@ -282,7 +282,7 @@ def test_the_slack_of_float32_kernels_makes_them_semidefinite_and_is_of_the_size
         (lambda: gaussian([1.0, np.nan]), r"width = nan must lie in \[1e-150, 1e150\]"),
         (lambda: gaussian([]), r"widths is empty"),
         (lambda: per_variable("linear"), r"per_variable takes a family of kernels"),
-        (lambda: linear().fit(np.eye(3), normalize="unit"), r"normalization = 'unit' is unknown; known names: trace"),
+        (lambda: linear().fit(np.eye(3), normalize="unit"), r"normalize = 'unit' is unknown; known names: trace"),
         (lambda: linear().fit(np.eye(3), center="yes"), r"center is 'yes' \(str\); give True or False"),
     ],
 )
