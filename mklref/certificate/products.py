@@ -30,6 +30,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.certificate.exact import Unbounded, dot, exact_product, round_down, round_up, total
 from mklref.certificate.rounding import TINY, Interval, above, below, gamma, inflate
+from mklref.kernels.factor_sources import FactorImages
 from mklref.kernels.factor_stack import FactorStack
 from mklref.kernels.stack import KernelStack
 
@@ -174,20 +175,33 @@ def evaluated(stack: KernelStack, v: Array, errors: Array) -> tuple[Interval, In
 
 def sliced_factors(stack: FactorStack, v: Array) -> tuple[Interval, Interval]:
     """K_m v = L_m w_m (M, n) and v'K_m v = ||w_m||^2 (M,), w_m = L_m'v, by exact products of slices."""
-    blocks = [slice(start, stop) for start, stop in stack.blocks()]
-    w = _enclosed([_sliced_parts(stack.double(stack.read(rows.start, rows.stop)).T, v[rows]) for rows in blocks])
+    w = _sliced_transposed(stack, v)
     middle, squares = 0.5 * w.lower + 0.5 * w.upper, w.square()
     radius = np.maximum(above(w.upper - middle), above(middle - w.lower))
     images = Interval(*np.empty((2, len(stack), len(v))))
     own = [slice(last - rank, last) for rank, last in zip(stack.ranks, np.cumsum(stack.ranks), strict=True)]
-    for rows in blocks:
-        L = stack.double(stack.read(rows.start, rows.stop))
+    for start, stop in stack.blocks():
+        L = stack.double(stack.read(start, stop))
         for m, columns in enumerate(own):
             reach = inflate(abs(L[:, columns]) @ radius[columns], int(stack.ranks[m]))
             image = _enclosed([_sliced_parts(L[:, columns], middle[columns])]).widen(reach)
-            images.lower[m, rows], images.upper[m, rows] = image.lower, image.upper
+            images.lower[m, start:stop], images.upper[m, start:stop] = image.lower, image.upper
     lower = np.array([round_down(total(squares.lower[columns])) for columns in own])
     return images, Interval(lower, np.array([round_up(total(squares.upper[columns])) for columns in own]))
+
+
+def _sliced_transposed(stack: FactorStack, v: Array) -> Interval:
+    """L'v, (r,)."""
+    blocks = stack.blocks()
+    return _enclosed([_sliced_parts(stack.double(stack.read(a, b)).T, v[a:b]) for a, b in blocks])
+
+
+def sharp_images(stack: KernelStack, v: Array) -> FactorImages | None:
+    """What `KernelStack.images` gives, but for the rounding of L'v; None for kernels that are no factors here."""
+    if not isinstance(stack, FactorStack) or not stack.sources:
+        return None
+    w = _sliced_transposed(stack, v)
+    return FactorImages(stack, v, 0.5 * w.lower + 0.5 * w.upper, sharp=True)
 
 
 def _matrix(stack: KernelStack, m: int) -> Array:
