@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 16
 """Points whose K_m beta are held at a time."""
-_VISIBLE = 1e-9
-"""Share of the objective from which the allowance for rounding is worth a more accurate product of factors."""
+_VISIBLE, _OF_THE_GAP = 2e-7, 0.25
+"""Shares of objective and gap from which the allowance for rounding is worth a more accurate product of factors."""
 
 
 @overload
@@ -171,7 +171,7 @@ def certify_each(points: Sequence[tuple[Problem, Any, Any, Any]]) -> list[Certif
         images = iter(_each_image(list(zip(owners, chain(*betas[some]), strict=True))))
         for (problem, _, weights, intercept), own in zip(points[some], betas[some], strict=True):
             found = certify_images(problem, own, list(islice(images, len(own))), weights, intercept)
-            if found.rounding > _VISIBLE * found.size:
+            if found.rounding > max(_VISIBLE * found.size, _OF_THE_GAP * found.gap):
                 found = _sharper(problem, own, weights, intercept) or found
             certificates.append(found)
     return certificates

@@ -51,7 +51,7 @@ class QuadraticForms:
         return loops.Stack(list(stack.matrices))
 
     def part(self, samples: Any) -> KernelStack:
-        """The kernels of some of the samples, index array (k,), in memory."""
+        """The kernels of some of the samples, index array (k,), in memory; without slack: nothing certifies them."""
         M, k = len(self.squares), len(samples)
         parts = np.empty((M, k, k), dtype=self._dtype)
         loops.gather(self.stack, samples, parts, self.threads)
