@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 _AT_ONCE = 16
 """Points whose K_m beta are held at a time."""
+_VISIBLE, _OF_THE_GAP = 2e-7, 0.25
+"""Shares of objective and gap from which the allowance for rounding is worth a more accurate product of factors."""
 
 
 @overload
@@ -90,7 +92,7 @@ def certify(
         The point that is certified is the given one, moved onto the constraints exactly and, by rounding, off kinks.
     backend : {"fast", "sliced", "exact"}, optional
         Rigorous only: how products are enclosed. By default fast, and sliced where rounding costs more than a tenth
-        of `tol`.
+        of `tol`; factors have these two, and kernels that are evaluated when they are read fast alone.
     delta : float or array (M,), optional
         Rigorous only: the bounds hold for all semidefinite matrices within delta of the kernels in the spectral norm.
         By default 0 where a kernel is proven positive definite, else the least that can be proven.
@@ -168,8 +170,23 @@ def certify_each(points: Sequence[tuple[Problem, Any, Any, Any]]) -> list[Certif
         owners = [machine.problem for problem, *_ in points[some] for machine in problem.machines]
         images = iter(_each_image(list(zip(owners, chain(*betas[some]), strict=True))))
         for (problem, _, weights, intercept), own in zip(points[some], betas[some], strict=True):
-            certificates.append(certify_images(problem, own, list(islice(images, len(own))), weights, intercept))
+            found = certify_images(problem, own, list(islice(images, len(own))), weights, intercept)
+            if found.rounding > max(_VISIBLE * found.size, _OF_THE_GAP * found.gap):
+                found = _sharper(problem, own, weights, intercept) or found
+            certificates.append(found)
     return certificates
+
+
+def _sharper(problem: Problem, betas: Sequence[Array], weights: Any, intercept: Any) -> Certificate | None:
+    """The certificate from products of factors in which L'beta has no rounding; None for other kernels."""
+    from mklref.certificate.exact import Unbounded
+    from mklref.certificate.products import sharp_images
+
+    try:
+        images = [sharp_images(own.kernels, beta) for (own, *_), beta in zip(problem.machines, betas, strict=True)]
+    except Unbounded:
+        return None
+    return None if None in images else certify_images(problem, betas, images, weights, intercept)
 
 
 def _each_image(parts: Sequence[tuple[Problem, Array]]) -> list[Any]:

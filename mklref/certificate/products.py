@@ -12,6 +12,8 @@ semidefinite, |K_ij| <= d_i d_j for d_i = sqrt(max(|K_ii|, K_ii + s)), and no se
 
 Kernels that are evaluated when they are read are known up to their `entry_errors` eta_m: the error of a product is at
 most (eta_m + gamma_k) d_i d'|v| for the exact d_i = K_ii^{1/2}, d_i^2 <= x_ii / (1 - eta_m), and k the support of v.
+Of factors the numbers are given, and slices of them make L_m (L_m'v) as sharp as its own digits: where functions pass
+through the targets |L_m'v| may be a tiny share of |L_m|'|v|.
 
 The slices are those of Ozaki, Ogita, Oishi and Rump (2012): x = x_1 + x_2 + x_3 + r, each x_j a multiple of a power of
 two with at most b bits, where n 2^{2b} <= 2^53.
@@ -20,14 +22,16 @@ two with at most b bits, where n 2^{2b} <= 2^53.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref.certificate.exact import Unbounded, dot, exact_product, round_down, round_up
+from mklref.certificate.exact import Unbounded, dot, exact_product, round_down, round_up, total
 from mklref.certificate.rounding import TINY, Interval, above, below, gamma, inflate
+from mklref.kernels.factor_sources import FactorImages
+from mklref.kernels.factor_stack import FactorStack
 from mklref.kernels.stack import KernelStack
 
 _ROWS = 16
@@ -85,26 +89,41 @@ def _inner(v: Array, image: Array, radius: Array) -> Interval:
 
 
 def sliced(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:
-    """K v (n,) and v'K v (scalar), by exact products of slices; assumes rounding to nearest.
-
-    With K = sum_j K_j + E and v = sum_k v_k + e, scaled to entries of at most 1, K v differs from the sum of all
-    K_j v_k by at most max|E| |v|_1 + 2 n max|e| in each entry.
-    """
-    n, bits = len(v), _bits(len(v))
-    unit_K, unit_v = _unit(matrix), _unit(v)
-    w = np.ldexp(v, -unit_v)
-    v_slices, v_rest = _slices(w, bits)
-    columns, size = np.stack(v_slices, axis=1), inflate(np.abs(w).sum(), n)
-    rounded, rest = np.empty(n), np.empty(n)
-    for some in (slice(first, first + _SLICED) for first in range(0, n, _SLICED)):
-        K_slices, K_rest = _slices(np.ldexp(matrix[some], -unit_K), bits)
-        parts = np.hstack([piece @ columns for piece in K_slices])
-        rounded[some] = [math.fsum(row) for row in parts.tolist()]
-        rest[some] = above(above((K_rest + TINY) * size) + above(2.0 * n * (v_rest + TINY)))
-    image = Interval(below(rounded), above(rounded)).widen(rest)
-    image = Interval(below(np.ldexp(image.lower, unit_K + unit_v)), above(np.ldexp(image.upper, unit_K + unit_v)))
+    """K v (n,) and v'K v (scalar), by exact products of slices; assumes rounding to nearest."""
+    image = _enclosed([_sliced_parts(matrix, v)])
     low, high = np.where(v > 0.0, image.lower, image.upper), np.where(v > 0.0, image.upper, image.lower)
     return image, Interval(np.array(round_down(dot(v, low))), np.array(round_up(dot(v, high))))
+
+
+def _enclosed(found: Sequence[tuple[Array, Array]]) -> Interval:
+    """The sum of what `_sliced_parts` gave."""
+    try:
+        rounded = np.array([math.fsum(row) for row in np.hstack([parts for parts, _ in found]).tolist()])
+    except (OverflowError, ValueError) as beyond:
+        raise Unbounded from beyond
+    return Interval(below(rounded), above(rounded)).widen(inflate(sum(rest for _, rest in found), len(found)))
+
+
+def _sliced_parts(A: Any, v: Array) -> tuple[Array, Array]:
+    """Numbers (k, 9) whose sums are A v up to what is returned besides, (k,); A (k, n) is an array or sparse.
+
+    With A = sum_j A_j + E and v = sum_k v_k + e, scaled to entries of at most 1, A v differs from the sum of all
+    A_j v_k by at most max|E| |v|_1 + 2 n max|e| in each entry; to scale them back may cost 2^-1075 for each number.
+    """
+    n, (unit_A, unit_v), dense = len(v), (_unit(A), _unit(v)), isinstance(A, np.ndarray)
+    w = np.ldexp(v, -unit_v)
+    v_slices, v_rest = _slices(w, _bits(n))
+    columns, size = np.stack(v_slices, axis=1), inflate(np.abs(w).sum(), n)
+    parts, rest = np.empty((A.shape[0], _SLICES**2)), np.empty(A.shape[0])
+    step = _SLICED if dense else len(rest)
+    for some in (slice(first, first + step) for first in range(0, len(rest), step)):
+        piece = A[some] if dense else A
+        slices, A_rest = _slices(np.ldexp(piece if dense else piece.data, -unit_A), _bits(n))
+        if not dense:
+            slices = [type(A)((x, A.indices, A.indptr), shape=A.shape) for x in slices]
+        parts[some] = np.hstack([x @ columns for x in slices])
+        rest[some] = above(above((A_rest + TINY) * size) + above(2.0 * n * (v_rest + TINY)))
+    return np.ldexp(parts, unit_A + unit_v), above(np.ldexp(rest, unit_A + unit_v))
 
 
 def _bits(n: int) -> int:
@@ -124,7 +143,7 @@ def _slices(x: Array, bits: int) -> tuple[list[Array], float]:
         shift = math.ldexp(0.75, 53 - j * bits)  # neighbours of this float are 2^(-j bits) apart
         slices.append((x + shift) - shift)
         x = x - slices[-1]
-    return slices, float(np.abs(x).max())
+    return slices, float(np.abs(x).max(initial=0.0))
 
 
 def exact(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:
@@ -154,6 +173,37 @@ def evaluated(stack: KernelStack, v: Array, errors: Array) -> tuple[Interval, In
     return Interval.point(images).widen(radii), Interval(*ends)
 
 
+def sliced_factors(stack: FactorStack, v: Array) -> tuple[Interval, Interval]:
+    """K_m v = L_m w_m (M, n) and v'K_m v = ||w_m||^2 (M,), w_m = L_m'v, by exact products of slices."""
+    w = _sliced_transposed(stack, v)
+    middle, squares = 0.5 * w.lower + 0.5 * w.upper, w.square()
+    radius = np.maximum(above(w.upper - middle), above(middle - w.lower))
+    images = Interval(*np.empty((2, len(stack), len(v))))
+    own = [slice(last - rank, last) for rank, last in zip(stack.ranks, np.cumsum(stack.ranks), strict=True)]
+    for start, stop in stack.blocks():
+        L = stack.double(stack.read(start, stop))
+        for m, columns in enumerate(own):
+            reach = inflate(abs(L[:, columns]) @ radius[columns], int(stack.ranks[m]))
+            image = _enclosed([_sliced_parts(L[:, columns], middle[columns])]).widen(reach)
+            images.lower[m, start:stop], images.upper[m, start:stop] = image.lower, image.upper
+    lower = np.array([round_down(total(squares.lower[columns])) for columns in own])
+    return images, Interval(lower, np.array([round_up(total(squares.upper[columns])) for columns in own]))
+
+
+def _sliced_transposed(stack: FactorStack, v: Array) -> Interval:
+    """L'v, (r,)."""
+    blocks = stack.blocks()
+    return _enclosed([_sliced_parts(stack.double(stack.read(a, b)).T, v[a:b]) for a, b in blocks])
+
+
+def sharp_images(stack: KernelStack, v: Array) -> FactorImages | None:
+    """What `KernelStack.images` gives, but for the rounding of L'v; None for kernels that are no factors here."""
+    if not isinstance(stack, FactorStack) or not stack.sources:
+        return None
+    w = _sliced_transposed(stack, v)
+    return FactorImages(stack, v, 0.5 * w.lower + 0.5 * w.upper, sharp=True)
+
+
 def _matrix(stack: KernelStack, m: int) -> Array:
     """One matrix in float64, as it lies in memory if it does."""
     out: Any = None if stack.dtype == np.float64 else np.empty(stack.shape[1:])
@@ -163,7 +213,9 @@ def _matrix(stack: KernelStack, m: int) -> Array:
 def products(stack: KernelStack, v: Array, shifts: Array, backend: str) -> tuple[Interval, Interval]:
     """All K_m v (M, n) and v'K_m v (M,), for proofs that K_m + shifts_m I is semidefinite; `Unbounded` on overflow."""
     with np.errstate(over="ignore", invalid="ignore"):
-        if stack.entry_errors is not None:
+        if backend == "sliced" and isinstance(stack, FactorStack):
+            images, squares = sliced_factors(stack, v)
+        elif stack.entry_errors is not None:
             images, squares = evaluated(stack, v, stack.entry_errors)
         else:
             found = [BACKENDS[backend](_matrix(stack, m), v, shift) for m, shift in enumerate(shifts.tolist())]

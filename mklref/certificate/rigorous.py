@@ -52,6 +52,7 @@ from mklref.certificate.penalty_terms import conjugate, penalty
 from mklref.certificate.products import BACKENDS, products
 from mklref.certificate.rounding import Interval, above, weighted_sum
 from mklref.exceptions import InvalidKernel, NotApplicable
+from mklref.kernels.factor_stack import FactorStack
 from mklref.kernels.stack import KernelStack
 from mklref.kernels.validation import INDEFINITE_REMEDY
 
@@ -98,8 +99,10 @@ def certify_rigorously(
             f"kernels[{m}] is evaluated when it is read, and how much rounding there is in it is not known: it is not "
             "one of linear, poly, rbf, laplacian, their sums and products, or it is centred. Take storage='memory'."
         )
-    if evaluated and backend not in (None, "fast"):
-        raise NotApplicable(f"backend = {backend!r} reads matrices; kernels that are evaluated have 'fast' alone.")
+    sharper = not evaluated or isinstance(problem.kernels, FactorStack)
+    if evaluated and backend not in (None, "fast", "sliced" if sharper else None):
+        others = "factors have 'fast' and 'sliced'." if sharper else "kernels that are evaluated have 'fast' alone."
+        raise NotApplicable(f"backend = {backend!r} reads matrices; {others}")
     betas, feasible, violations = _feasible(problem, dual_coef)
     theta = None
     if weights is not None:
@@ -110,7 +113,7 @@ def certify_rigorously(
     radii, shifts = proven_shifts(problem.kernels, delta, data)
 
     point = Point(betas, feasible, theta, b)
-    for used in ["fast", "sliced"] if backend is None and not evaluated else [backend or "fast"]:
+    for used in ["fast", "sliced"] if backend is None and sharper else [backend or "fast"]:
         found = _enclose(problem, point, radii, shifts, used)
         if not found.slack > _SHARE * tol * abs(found.upper):
             break

@@ -30,7 +30,9 @@ class EvidenceStatus(Enum):
     )
     STALLED = (
         "Rounding errors stop further progress, or keep the inner problem of 'reweighted' from its certificate: "
-        "go on from here with 'newton', normalise the kernels, or accept the residual."
+        "go on from here with 'newton', normalise the kernels, or accept the residual. Beside too little noise for "
+        "targets beyond the span of the kernels, weights grow until the rounding of the kernels explains the rest: "
+        "give learn_noise=True, or a larger noise_variance."
     )
     ITERATION_LIMIT = "The iteration limit came first: raise max_iter, go on with 'newton', or accept the residual."
     TIME_LIMIT = "The time limit came first: raise max_time, or accept the residual."

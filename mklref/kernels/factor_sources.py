@@ -198,12 +198,14 @@ class FactorImages:
     weights @ images      sum_m weights_m K_m v = L (weights w)         (n,)
     images @ u            (v'K_m u)_m                                   (M,)
     abs(images)           the same of |(K_m v)_i| <= ||L_mi|| ||w_m||
+
+    `sharp` says that w is L'v to its last digit, however much of it cancels.
     """
 
     __array_ufunc__: ClassVar[None] = None  # an array on the left leaves the operation to this object
 
-    def __init__(self, stack: FactorStack, v: Array, image: Array | None = None) -> None:
-        self.stack, self.v = stack, v
+    def __init__(self, stack: FactorStack, v: Array, image: Array | None = None, sharp: bool = False) -> None:
+        self.stack, self.v, self.sharp = stack, v, sharp
         self.image = stack.transposed(v) if image is None else image
         self._sums: dict[bytes, Array] = {}
 
@@ -218,7 +220,11 @@ class FactorImages:
         return self.stack.of_each(self.image * other)
 
     def __abs__(self) -> _Magnitudes:
-        return _Magnitudes(self.stack, np.sqrt(self.stack.of_each(self.image**2)))
+        return _Magnitudes(self.stack, self.norms())
+
+    def norms(self) -> Array:
+        """||w_m||, (M,)."""
+        return np.sqrt(self.stack.of_each(self.image**2))
 
 
 class _Magnitudes:

@@ -101,7 +101,12 @@ def solve(
         limits: Any = {"tol": tol, "max_iter": max_iter, "max_time": max_time}
         from mklref.factored import solve_factored  # and with it what speaks to other machines
 
-        return solve_factored(problem, **limits, callback=callback, progress=progress, start=start, client=client)
+        deadline = np.inf if max_time is None else time.perf_counter() + max_time
+        solution = solve_factored(problem, **limits, callback=callback, progress=progress, start=start, client=client)
+        here = client is None and problem.kernels.sources  # and not on workers
+        if here and problem.n_kernels * problem.n_samples**2 <= tuning.ENTRIES and _may_go_on(solution, tol, deadline):
+            solution = _by_way_of_matrices(problem, problem.kernels, solution, tol, max_iter, deadline)
+        return solution
     if client is not None:
         raise NotApplicable("client is for kernels as factors; make a FactorStack, or leave client away.")
     deadline = np.inf if max_time is None else time.perf_counter() + max_time
@@ -121,17 +126,53 @@ def solve(
         if solution.status is Status.STALLED and not late and (last := run.last_centre()) is not None:
             other = polished(machine, last, tol, deadline)
             solution = other if other.certificate.gap < solution.certificate.gap else solution
-        bounds = solution.certificate
-        # Who set a limit, or pressed Ctrl-C, asked for no second solve, and large matrices are not copied for one.
-        stalled = solution.status is Status.STALLED and order <= tuning.REFINED and not late
-        by_itself = bounds.gap - bounds.rounding > tol * bounds.size  # and not for rounding
-        if stalled and by_itself and problem.kernels.slack.any():
+        if problem.kernels.slack.any() and _may_go_on(solution, tol, deadline):
             solution = _by_way_of_semidefinite_kernels(machine, solution, tol, max_iter, deadline)
         return solution
     except KeyboardInterrupt:
         raise Interrupted(solution) from None
     except KernelsLost as lost:
         raise KernelsLost(lost.message, solution) from None
+
+
+def _may_go_on(solution: Solution, tol: float, deadline: float) -> bool:
+    """Whether a second solve may help: of a small problem that stalled by itself, and not for rounding.
+
+    Who set a limit, or pressed Ctrl-C, asked for none, and large matrices are not copied for one.
+    """
+    bounds, order = solution.certificate, solution.dual_coef.size + len(solution.weights)
+    by_itself = bounds.gap - bounds.rounding > tol * bounds.size
+    return (
+        solution.status is Status.STALLED and by_itself and order <= tuning.REFINED and time.perf_counter() < deadline
+    )
+
+
+def _of_other_kernels(
+    problem: Problem, kernels: Any, solution: Solution, tol: float, max_iter: int, deadline: float
+) -> Solution:
+    """The solution for kernels that are these up to rounding, as one of this problem."""
+    left = None if deadline == np.inf else max(deadline - time.perf_counter(), 1e-3)
+    near = solve(problem.replace(kernels=kernels), tol=tol, max_iter=max_iter, max_time=left)
+    found = certify(problem, near)
+    return replace(
+        solution, dual_coef=near.dual_coef, weights=near.weights, intercept=found.intercept,
+        objective=found.objective, certificate=found, status=solution.status.confirmed(found.is_optimal(tol)),
+    )  # fmt: skip
+
+
+def _by_way_of_matrices(
+    problem: Problem, factors: FactorStack, solution: Solution, tol: float, max_iter: int, deadline: float
+) -> Solution:
+    """The solution, or a better one for the same kernels as matrices, whose active set Newton's method solves for.
+
+    Where functions pass through the targets the path ends at residuals of 1e-12, each of which costs C.
+    """
+    try:
+        with _losses_carry(lambda: solution):
+            other = _of_other_kernels(problem, factors.dense_stack(), solution, tol, max_iter, deadline)
+    except KeyboardInterrupt:
+        raise Interrupted(solution) from None
+    return other if other.certificate.gap < solution.certificate.gap else solution
 
 
 def _by_way_of_semidefinite_kernels(
@@ -143,13 +184,7 @@ def _by_way_of_semidefinite_kernels(
     """
     problem, stack = machine.problem, machine.problem.kernels
     shifts = 1.01 * stack.slack[:, None, None] * np.eye(problem.n_samples)  # up to rounding of s_m itself
-    left = None if deadline == np.inf else max(deadline - time.perf_counter(), 1e-3)
-    near = solve(problem.replace(kernels=stack.dense() + shifts), tol=tol, max_iter=max_iter, max_time=left)
-    found = certify(problem, near)
-    begin = replace(
-        solution, dual_coef=near.dual_coef, weights=near.weights, intercept=found.intercept,
-        objective=found.objective, certificate=found, status=solution.status.confirmed(found.is_optimal(tol)),
-    )  # fmt: skip
+    begin = _of_other_kernels(problem, stack.dense() + shifts, solution, tol, max_iter, deadline)
     other = polished(machine, begin, tol, deadline)
     return other if other.certificate.gap < solution.certificate.gap else solution
 

@@ -88,6 +88,8 @@ CLEAR = 0.01
 REFINED = 2000
 """Samples and kernels up to which a stalled run ends with Newton's method on its active set: it factorises matrices of
 their number, for which polish=True asks anyway."""
+ENTRIES = 1 << 26
+"""Of all matrices that are made of factors for that: half a gigabyte."""
 
 # --- where it starts ------------------------------------------------------------------------------------------------
 

@@ -6,15 +6,18 @@ Each function asserts that the part keeps its promise. `test_rigorous_parts` run
 
 from __future__ import annotations
 
+import itertools
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from operator import mul
 
 import numpy as np
 from certificate.points import PRECISE, awkward, decimal, exact_inner, fractions, inside
+from scipy.sparse import csr_array
 
 from mklref.certificate import definite, exact, products, rounding
 from mklref.certificate.rounding import Interval
-from mklref.kernels import linear
+from mklref.kernels import FactorStack, linear
 
 
 def outward_rounding(rng):
@@ -177,6 +180,26 @@ def evaluated_products(rng):
         assert np.all(square.upper - square.lower >= 1.999999 * np.abs(v) @ radius)
         truth = [exact_inner(x[:, 0], v) * Fraction(a) for a in x[:, 0]]
         assert inside(Interval(image.lower[0], image.upper[0]), truth)
+
+
+def sliced_factors(rng):
+    """L'v cancels to 1e-8 of |L|'|v| and the product keeps its digits, in whatever blocks rows come."""
+    dense = rng.normal(size=(21, 8)) * 10.0 ** rng.uniform(-4, 0, size=8) * (rng.random((21, 8)) < 0.7)
+    v = 1e8 * np.linalg.svd(dense.T)[2][-1] + rng.normal(size=21)
+    for L, rows in itertools.product((dense, dense.astype(np.float32), csr_array(dense)), (5, 64)):
+        stack = FactorStack([L[:, :3], L[:, 3:]])
+        stack.block_rows = rows
+        images, squares = products.products(stack, v, np.zeros(2), "sliced")
+        exact = [fractions(column) for column in (dense.astype(np.float32) if L.dtype == np.float32 else dense).T]
+        w = [sum(map(mul, column, fractions(v))) for column in exact]
+        for m, own in enumerate((range(3), range(3, 8))):
+            image = Interval(images.lower[m], images.upper[m])
+            assert inside(image, [sum(exact[j][i] * w[j] for j in own) for i in range(21)])
+            square = sum(w[j] ** 2 for j in own)
+            assert squares.lower[m] <= square <= squares.upper[m]
+            assert squares.upper[m] - squares.lower[m] <= 1e-14 * square
+            sizes = [sum(abs(exact[j][i] * w[j]) for j in own) for i in range(21)]
+            assert np.all(image.upper - image.lower <= 1e-14 * np.array(sizes, dtype=float))
 
 
 def slices_are_exact(rng):

@@ -12,7 +12,7 @@ from mklref import Lp, MulticlassProblem, Problem, Status, certify, solve
 from mklref.certificate import allowance, numerical
 from mklref.certificate.allowance import growth
 from mklref.exceptions import InvalidKernel
-from mklref.kernels import ArrayStack
+from mklref.kernels import ArrayStack, FactorStack
 from mklref.regularizers import BlockNorm, Fixed, Tikhonov, WeightedL1
 from validation.attack.certificates import attack, exact_primal, findings
 
@@ -46,6 +46,20 @@ def test_ordinary_problems_lose_no_digit_that_a_solver_has(loss):
     certificate = solve(problem, tol=1e-9).certificate
     assert 0.0 < certificate.rounding <= 1e-12 * certificate.size
     assert "Rounding" not in certificate.explain()
+
+
+@pytest.mark.parametrize(("classes", "decades"), [(0, 8.0), (3, 10.0)])
+def test_factors_whose_columns_nearly_cancel_lose_no_digit_either(classes, decades, rng):
+    """|L|'|beta| is 1e6 times L'beta: the allowance alone was 7e-6 of the optimum, and the solver stalled for it."""
+    L, y = FactorStack([rng.normal(size=(30, 50)) * 10.0 ** (-decades * np.arange(50) / 50)]), rng.normal(size=30)
+    options = {"loss": "squared_hinge" if classes else "squared", "C": 1e8, "intercept": False}
+    problem = MulticlassProblem(L, np.arange(30) % classes, **options) if classes else Problem(L, y, **options)
+    solution = solve(problem)
+    assert solution.status is Status.OPTIMAL
+    bounds, proven = solution.certificate, certify(problem, solution, rigorous=True, backend="sliced")
+    assert bounds.lower <= proven.upper
+    assert bounds.upper >= proven.lower
+    assert bounds.rounding <= 1e-9 * bounds.size
 
 
 @pytest.mark.parametrize("classes", [2, 3])

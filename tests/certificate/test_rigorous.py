@@ -18,7 +18,7 @@ from mklref.certificate.definite import fingerprint
 from mklref.certificate.loss_terms import Scores, stretch
 from mklref.certificate.rounding import Interval
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType, NotApplicable
-from mklref.kernels import ArrayStack
+from mklref.kernels import ArrayStack, FactorStack
 from mklref.losses import Hinge
 from mklref.problem import Problem
 from mklref.regularizers import BlockNorm, ElasticNet, Fixed, Lp, Power
@@ -239,6 +239,20 @@ def test_the_sliced_backend_takes_over_where_rounding_costs_too_much():
     assert sharp.slack < 0.1 * loose.slack
 
 
+def test_functions_of_factors_that_pass_through_the_targets_are_certified_as_sharply_as_their_numbers_allow(rng):
+    """|L|'|beta| is 1e5 times L'beta, and each of 30 residuals at the edge of the tube costs C = 1e8 for an error."""
+    L = rng.normal(size=(30, 50)) * 10.0 ** (-6.0 * np.arange(50) / 50)
+    problem = Problem(FactorStack([L]), rng.normal(size=30), C=1e8, loss="epsilon_insensitive", intercept=False)
+    solution = solve(problem)
+    assert certify(problem, solution, rigorous=True, backend="fast").relative_gap > 1e-5
+    found = certify(problem, solution, rigorous=True)
+    assert (found.backend, found.tier) == ("sliced", 1)
+    assert found.slack <= 1e-12 * found.upper
+    assert found.relative_gap <= solution.certificate.relative_gap
+    with pytest.raises(NotApplicable, match="backend = 'exact' reads matrices; factors have 'fast' and 'sliced'"):
+        certify(problem, solution, rigorous=True, backend="exact")
+
+
 def test_infeasible_points_are_repaired_exactly_and_named():
     problem = definite(C=0.5)
     beta = 0.1 * problem.y
@@ -290,6 +304,16 @@ def test_overflow_gives_infinite_bounds(backend):
     assert found.intercept == 0.0
     assert not found.is_optimal(1e300) or math.isfinite(found.upper)
     assert found.explain()
+
+
+@pytest.mark.parametrize("of_factors", [False, True])
+def test_products_of_slices_that_overflow_give_infinite_bounds(of_factors):
+    L = 1e120 * np.array([[1.0, -1.0], [1.0, 1.0], [-1.0, 2.0]])
+    kernels = FactorStack([L]) if of_factors else [L @ L.T]
+    problem = Problem(kernels, [1.0, -1.0, 1.0], loss="squared", intercept=False)
+    for size in (1e68, 1e150):
+        found = certify(problem, size * np.ones(3), weights=[1.0], rigorous=True, backend="sliced")
+        assert (found.lower, found.upper) == (-math.inf, math.inf)
 
 
 def test_a_fixed_weight_of_zero_that_is_used_has_no_upper_bound():

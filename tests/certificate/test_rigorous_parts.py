@@ -38,6 +38,7 @@ CHECKS = (
     arithmetic.fast_products,
     arithmetic.evaluated_products,
     arithmetic.sliced_products,
+    arithmetic.sliced_factors,
     arithmetic.slices_are_exact,
     arithmetic.lengths_bound_entries,
     arithmetic.inner_products,

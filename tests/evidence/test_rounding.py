@@ -309,6 +309,18 @@ def test_weights_that_float64_cannot_hold_stall():
     assert "normalise the kernels" in solution.status.value
 
 
+def test_targets_that_only_the_rounding_of_kernels_explains_call_for_noise(rng):
+    """White targets beside kernels of rank 7: the noise was said to be 1e-12, and is 1."""
+    L, y = rng.normal(size=(25, 7)), rng.normal(size=25)
+    solution = solve(EvidenceProblem([L @ L.T], y, 1e-12))
+    assert solution.status is EvidenceStatus.STALLED
+    assert "give learn_noise=True, or a larger noise_variance" in solution.status.value
+    learned = solve(EvidenceProblem([L @ L.T], y, 1e-12, learn_noise=True))
+    assert learned.status is EvidenceStatus.STATIONARY
+    assert 0.3 < learned.noise_variance < 3.0
+    assert learned.weights.max() < 1.0
+
+
 @pytest.mark.parametrize("scale", [1e-150, 1e150])
 def test_newton_at_extreme_scales_takes_the_same_steps(scale):
     problem = make_model()

@@ -12,10 +12,12 @@ from scipy.sparse import csr_matrix
 
 import mklref
 from mklref import ElasticNet, Fixed, Groups, Lp, kernels, losses
+from mklref.certificate import numerical
 from mklref.exceptions import KernelsLost, NotApplicable
 from mklref.factored import path, solver as factored
 from mklref.factored.shard import Shard
 from mklref.multiclass import STRATEGIES
+from mklref.native import tuning
 from mklref.solution import Status
 
 
@@ -332,12 +334,30 @@ def test_the_solution_for_equal_weights_is_more_than_no_function(loss):
     assert found.history.counters["steps"] <= 12  # 36 without, and a gap as large as the optimum
 
 
-def test_beta_is_short_where_functions_pass_through_the_targets():
+def test_beta_is_short_where_functions_pass_through_the_targets(monkeypatch):
     """In the middle of the boxes, where the path ends, its rounding alone was 1e-5 of the optimum and more."""
     L, _ = rows(n=600, ranks=(4,) * 6)
     stack = kernels.FactorStack([10.0 * one for one in L])
     given = mklref.Problem(stack, L[0][:, 0] - L[1][:, 1], loss="pinball:0.3", C=100.0, regularizer=Lp(np.inf))
+    monkeypatch.setattr(numerical, "_VISIBLE", np.inf)  # as for rows on workers
+    monkeypatch.setattr(tuning, "REFINED", 0)
     assert mklref.solve(given).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(("loss", "C", "p"), [("pinball:0.5", 1e5, 1), ("pinball:0.5", 1e6, 1.3), ("hinge", 1e9, 1)])
+def test_a_path_that_ends_beside_the_targets_goes_on_by_way_of_the_matrices(monkeypatch, loss, C, p):
+    """Residuals of 1e-12 cost C each; the gap was 8e-6, 2e-5, 5e-5."""
+    rng = np.random.default_rng(0)
+    L, y = [rng.normal(size=(20, 40)), rng.normal(size=(20, 30))], rng.normal(size=20)
+    given = mklref.Problem(
+        kernels.FactorStack(L), np.sign(y) if loss == "hinge" else y, loss=loss, C=C, regularizer=Lp(p)
+    )
+    found = mklref.solve(given)
+    assert (found.status, found.solver) == (Status.OPTIMAL, "factored")
+    assert mklref.certify(given, found, rigorous=True).is_optimal(1e-6)
+    assert mklref.solve(given, max_iter=3).status is Status.ITERATION_LIMIT
+    monkeypatch.setattr(tuning, "ENTRIES", 799)  # of 800
+    assert mklref.solve(given).status is Status.STALLED
 
 
 def test_a_part_of_the_samples_begins_at_its_solution_for_equal_weights_too():
@@ -358,6 +378,7 @@ def test_of_the_points_at_which_a_path_stalled_the_best_is_returned(monkeypatch)
         return replace(solution, certificate=made[-1])
 
     monkeypatch.setattr(factored, "_solution", worse_each_time)
+    monkeypatch.setattr(tuning, "REFINED", 0)  # nor by way of matrices
     found = mklref.solve(problem(losses.Hinge(), Lp(4 / 3)), tol=1e-300)  # which no path reaches
     assert len(made) > 1
     assert found.certificate == made[0]
