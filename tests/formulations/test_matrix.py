@@ -269,6 +269,16 @@ def test_where_differences_would_cancel_primal_and_dual_have_one_value(regulariz
         agree(problem, solvers=("CLARABEL",), only=["weighted_primal", "dual"])
 
 
+@pytest.mark.parametrize("q", [1e3, np.inf])
+@pytest.mark.parametrize("name", ["dual", "mixed_norm", "block_norm", "sup_block_norm"])
+def test_functions_that_cost_nothing_have_weights_as_large_as_they_must_be(name, q):
+    """Of low rank and up to the largest norm: g_m = 0 but for noise, and the optimum is attained as theta_m -> inf."""
+    problem = make_problem(seed=3, n=12, degenerate="low_rank", regularizer=BlockNorm(q))
+    problem = problem.replace(kernels=np.array([1e3, 1.0, 1.0, 1.0])[:, None, None] * problem.kernels.dense())
+    certificate = reference.solve(problem, name, solver="CLARABEL").certificate
+    assert certificate.is_optimal(1e-4), certificate.explain()
+
+
 def test_infinite_p_is_the_machine_on_the_sum_kernel():
     problem = make_problem(seed=9, C=4.0, regularizer=Lp(np.inf))
     alone = Problem([problem.kernels.dense().sum(axis=0)], problem.y, C=4.0)
