@@ -34,6 +34,7 @@ from mklref.regularizers import (
     Lp,
     Mahalanobis,
     Power,
+    PowerRoot,
     RootPlusLinear,
     SmoothedRoot,
     Tikhonov,
@@ -47,14 +48,15 @@ REGULARIZERS = (
     *(Lp(p) for p in (1, 4 / 3, 2, np.inf)),
     Fixed((0.5, 0.0, 1.0, 2.0)),
     *(BlockNorm(q) for q in (1.4, 3)),
-    *(Power(p) for p in (1, 2)),
-    *(HalfPower(q) for q in (1, 1.5)),
+    *(Power(p) for p in (1, 2, np.inf)),
+    *(HalfPower(q) for q in (1, 1.5, 2)),
     *(Tikhonov(p, 0.3) for p in (1, 2)),
     *(ElasticNet(0.4, form) for form in ("tikhonov", "ivanov")),
     WeightedLp(1.7, SCALE),
     WeightedL1(SCALE),
     *(Groups(PAIRS, p, q) for p, q in ((0, 1), (1, 0), (0.5, 0.5), (0.4, 0.5))),
     Mahalanobis(OPPOSED),
+    *(ConcaveBlock(PowerRoot(p)) for p in (1, 2, np.inf)),
     ConcaveBlock(RootPlusLinear(0.35)),
     ConcaveBlock(SmoothedRoot(0.4)),
 )
@@ -80,7 +82,7 @@ def test_all_conditions_are_covered():
     assert set(CONDITIONS) == set(DEGENERATE)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(5)  # every regulariser is in it
 @pytest.mark.parametrize(("loss", "regularizer", "number"), CASES)
 def test_pair(loss, regularizer, number):
     degenerate = CONDITIONS[number % len(CONDITIONS)]
@@ -212,7 +214,8 @@ FORMS_AND_LOSSES = [
 def test_each_recovery_unpolished(name, loss):
     """The point that a formulation reads off its variables and multipliers is nearly optimal by itself.
 
-    Exactly one of many signs and scales is right, so a wrong one leaves a gap of order 1.
+    Exactly one of many signs and scales is right: a wrong one leaves a gap of order 1, one of 1.01 a gap above 1e-4.
+    Above q = 2 weights are powers of small numbers, and less is known of them.
     """
     for problem in suited(name, loss, seed=7):
         assert as_formulation(name).applies(problem) is None
@@ -221,7 +224,8 @@ def test_each_recovery_unpolished(name, loss):
         point = model.run(reference.Engine("CLARABEL"))
         certificate = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
         size = max(certificate.size, 1e7 * certificate.unit)  # an optimum of 0 is known in units of R*, as solvers end
-        assert abs(certificate.gap) < 1e-3 * size, f"{problem}: {certificate.explain()}"
+        least = 5e-5 if problem.regularizer.weight_form == "min" else 1e-3
+        assert abs(certificate.gap) < least * size, f"{problem}: {certificate.explain()}"
         assert certificate.infeasibility < 1e-5
 
 

@@ -46,8 +46,8 @@ def test_recovery_unpolished_with_an_intercept_without_and_with_one_that_costs(a
     model = as_formulation("sdp").build(problem, factorize(problem.kernels))
     model.set_costs(problem.costs)
     bounds = certified(problem, model.run(reference.Engine("CLARABEL")))["certificate"]
-    assert abs(bounds.relative_gap) < 1e-3
-    assert model.program.value == pytest.approx(bounds.upper, rel=1e-3)
+    assert abs(bounds.relative_gap) < 5e-5  # 1 % of beta, mu or b is worth 3e-4 or more
+    assert model.program.value == pytest.approx(bounds.upper, rel=5e-5)
 
 
 @pytest.mark.parametrize("C", [2.0, 200.0])
