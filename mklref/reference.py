@@ -323,7 +323,8 @@ class Engine:
                     program.solve(solver=self.solver, **{**SOLVERS[self.solver](tolerance, reduced), **self.options})
             except BaseException as error:
                 if _of_solver(error) and not (self.options and _PARSING in str(error)):
-                    failure = SolverFailure(f"{self.solver}: {str(error).strip() or type(error).__name__}")
+                    said = str(error).partition(" Try another solver")[0].strip().rstrip(".")  # remedies are ours
+                    failure = SolverFailure(f"{self.solver}: {said or type(error).__name__}")
                     continue
                 if not (self.options and isinstance(error, Exception)):
                     raise

@@ -189,11 +189,11 @@ class SignedProblem(Problem):
             correction = np.linalg.lstsq(gram, level - left, rcond=1e-12)[0]
             Z = Z + np.einsum("m,mij->ij", correction, K)
             left = squares + np.einsum("ij,mij->m", Z, K)
-        if not np.isfinite(Z).all() or not np.abs(left - level).max() <= 1e-9 * abs(level):
+        rounding = growth(Z.size) * UNIT * np.einsum("ij,mij->m", np.abs(Z), np.abs(K))
+        if not np.isfinite(Z).all() or not np.all(np.abs(left - level) <= 1e-9 * abs(level) + rounding):
             return np.inf, 0.0
         values = np.linalg.eigvalsh(Z)
         shift, noise = max(0.0, -float(values[0])), len(Z) * UNIT * float(np.abs(values).max())
-        rounding = growth(Z.size) * UNIT * np.einsum("ij,mij->m", np.abs(Z), np.abs(K))
         return level + shift, float(np.abs(mu) @ (np.abs(left - level) + rounding)) + self.trace * noise
 
     def __repr__(self) -> str:

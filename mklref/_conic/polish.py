@@ -23,18 +23,18 @@ from mklref.regularizers import Fixed
 
 
 class SignedPoint(NamedTuple):
-    """beta (n,), mu (M,), b, and what the multiplier of the matrix inequality says of beta beta' + Z, (n, n)."""
+    """beta (n,), mu (M,), b and Z (n, n)."""
 
     dual_coef: Array
     weights: Array
     intercept: Any
-    moments: Array
+    slack: Array
 
 
 def certified(problem: Any, point: Any) -> dict[str, Any]:
     """The point and the certificate at exactly it, by the names of a solution's fields."""
     if problem.signed:
-        return _certified_signed(problem, point)
+        return {**point._asdict(), "certificate": problem.certify(*point)}
     certificate = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
     return {**point._asdict(), "certificate": certificate}
 
@@ -46,14 +46,6 @@ def polished(problem: Any, point: Any) -> dict[str, Any]:
         return min((certified(problem, point), moved), key=lambda facts: facts["certificate"].gap)
     best, certificate = polish(problem, point)
     return {**best._asdict(), "certificate": certificate}
-
-
-def _certified_signed(problem: Any, point: SignedPoint) -> dict[str, Any]:
-    """Z is what the multiplier exceeds beta beta' by."""
-    beta, mu, b, moments = point
-    slack = moments - np.outer(beta, beta)
-    bounds = problem.certify(beta, mu, b, slack)
-    return {"dual_coef": beta, "weights": mu, "intercept": b, "slack": slack, "certificate": bounds}
 
 
 def _polished_signed(problem: Any, point: SignedPoint) -> SignedPoint:

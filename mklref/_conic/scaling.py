@@ -8,9 +8,10 @@ A point of the scaled problem goes back by
 
     beta = kappa beta',     theta = (sigma^2 / kappa) theta',     b = b',     objective = kappa objective'.
 
-With k the mean diagonal entry of the kernels, kappa = C if C k <= 1, which makes the costs 1, and else sqrt(C/k),
-which at d = 2 makes costs and kernels equal in size. Measured on breast cancer (13 kernels of unit trace, n = 150,
-C = 100): SCS needs 0.4 s instead of 80 s, Clarabel and ECOS reach full accuracy instead of stopping short of it.
+With k the mean diagonal entry of the kernels, or of the combined kernel where its trace is given, kappa = C if C k <= 1
+(which makes the costs 1), and else sqrt(C/k), which at d = 2 makes costs and kernels equal in size. Measured on breast
+cancer (13 kernels of unit trace, n = 150, C = 100): SCS needs 0.4 s instead of 80 s, Clarabel and ECOS reach full
+accuracy instead of stopping short of it.
 Problems whose regulariser has no degree (the elastic net as a penalty), and the nu one-class machine, whose intercept
 has a cost of its own, stay as they are.
 
@@ -35,7 +36,7 @@ from mklref._typing import Array
 from mklref._untrusted import free_memory
 from mklref.exceptions import SolverFailure
 from mklref.kernels.stack import KernelStack
-from mklref.problem import Point, Problem
+from mklref.problem import Point
 
 P = TypeVar("P", Point, SignedPoint)
 
@@ -54,17 +55,17 @@ class Scaling:
     def restore(self, point: P) -> P:
         """The point of the original problem."""
         weights = self.factor**2 / self.cost * point.weights
-        return point._replace(dual_coef=self.cost * point.dual_coef, weights=weights)
+        restored = point._replace(dual_coef=self.cost * point.dual_coef, weights=weights)
+        return restored._replace(slack=self.cost**2 * point.slack) if isinstance(point, SignedPoint) else restored
 
 
-def balanced(problem: Problem) -> Scaling:
+def balanced(problem: Any) -> Scaling:
     """The scaling for this C and these kernels, or none where the problem does not allow it."""
-    if problem.signed:  # the trace fixes the scale of the kernel
-        return Scaling()
     degree = problem.regularizer.degree
     if degree is None or problem.intercept_cost:
         return Scaling()
-    diagonal = float((problem.kernels.traces() / problem.n_samples).mean())
+    trace = problem.trace if problem.signed else float(problem.kernels.traces().mean())
+    diagonal = trace / problem.n_samples
     # Neither product nor quotient leaves the range of double precision before the roots are taken.
     cost = problem.C / max(1.0, math.sqrt(problem.C) * math.sqrt(diagonal))
     return Scaling(cost, cost ** (1.0 / degree))

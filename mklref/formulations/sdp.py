@@ -13,9 +13,12 @@ in the place of f. Restricted to mu >= 0 it is `qcqp` on kernels of equal trace.
 Dual: maximise -sum_i c_i V*(-beta_i/c_i, y_i) - c lambda/2 over beta with 1'beta = c_b, Z >= 0 and lambda subject to
 beta'K_m beta + <Z, K_m> = lambda trace K_m for every m.
 
-Recovery: twice the multiplier of the matrix inequality is [[beta beta' + Z, -beta], [-beta', 1]], so beta is minus its
-last column; mu and b are variables. The weights are mixed with uniform ones until the kernel has no negative
-eigenvalue, which conic solvers leave at the order of their tolerance.
+Conic solvers need points in the interior, which K(mu) has only on the span of the kernels: with U an orthonormal basis
+of it, f = U h, and U'K(mu) U takes the place of K(mu). And they need numbers of one size: mu_m = c theta_m / trace K_m.
+
+Recovery: beta is the multiplier of the scores t = f + b, and twice the multiplier of the matrix inequality is
+[[B, -U'beta], [-beta'U, 1]] with Z = U (B - U'beta beta'U) U'; theta and b are variables. The weights are mixed with
+uniform ones until the kernel has no negative eigenvalue, which conic solvers leave at the order of their tolerance.
 
 Source: Lanckriet et al., as Kloft 1 and 3.2 and SimpleMKL 1 cite it; Kloft notes what mu >= 0 obviates.
 """
@@ -24,9 +27,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mklref._conic.model import Model, cost_parameters
+from mklref._conic.model import Model, cost_parameters, multiplier
 from mklref._conic.polish import SignedPoint
-from mklref._conic.scaling import Factors
+from mklref._conic.scaling import RANK_TOLERANCE, Factors
 from mklref.formulations.base import Formulation
 from mklref.signed import SignedProblem, SignedSolution
 
@@ -39,21 +42,29 @@ class SDP(Formulation):
     solution = SignedSolution
 
     def build(self, problem: SignedProblem, L: Factors) -> Model:
-        """The model over mu, f, s and b; it takes the matrices themselves."""
+        """The model over theta, h, t, s and b."""
         import cvxpy as cp
 
         c = cost_parameters(problem.n_samples)
-        mu = cp.Variable(problem.n_kernels, name="mu")
-        f = cp.Variable((problem.n_samples, 1), name="f")
+        scaled = [np.sqrt(size) * L_m for size, L_m in zip(problem.trace / problem.traces, L.matrices, strict=True)]
+        U, sizes, _ = np.linalg.svd(np.hstack(scaled), full_matrices=False)
+        U = U[:, sizes > np.sqrt(RANK_TOLERANCE) * sizes[0]]
+        theta = cp.Variable(problem.n_kernels, name="theta")
+        h = cp.Variable((U.shape[1], 1), name="h")
+        t = cp.Variable(problem.n_samples, name="t")
         s = cp.Variable((1, 1), name="s")
         b = cp.Variable(name="b") if problem.intercept else cp.Constant(0.0)
-        K = sum(mu_m * K_m for mu_m, K_m in zip(mu, problem.kernels.dense().astype(np.float64), strict=True))
-        losses = cp.sum(cp.multiply(c.value, problem.loss.atom(f[:, 0] + b, problem.y))) + problem.intercept_cost * b
-        inequality = cp.bmat([[K, f], [f.T, s]]) >> 0
-        trace = problem.traces @ mu == problem.trace
+        K = sum(theta_m * (R_m @ R_m.T) for theta_m, R_m in zip(theta, (U.T @ L_m for L_m in scaled), strict=True))
+        scores = t == (U @ h)[:, 0] + b
+        losses = cp.sum(cp.multiply(c.value, problem.loss.atom(t, problem.y))) + problem.intercept_cost * b
+        inequality = cp.bmat([[K, h], [h.T, s]]) >> 0
+        trace = cp.sum(theta) == 1
 
         def recover() -> SignedPoint:
-            moments = 2.0 * np.asarray(inequality.dual_value)  # [[beta beta' + Z, -beta], [-beta', 1]]
-            return SignedPoint(-moments[:-1, -1], problem.feasible(mu.value), float(b.value), moments[:-1, :-1])
+            moments = 2.0 * np.asarray(inequality.dual_value)
+            B, column = moments[:-1, :-1], moments[:-1, -1]
+            slack = U @ (B - np.outer(column, column)) @ U.T
+            mu = problem.feasible(problem.trace / problem.traces * theta.value)
+            return SignedPoint(multiplier(scores), mu, float(b.value), slack)
 
-        return Model(cp.Problem(cp.Minimize(losses + 0.5 * s[0, 0]), [inequality, trace]), c, recover)
+        return Model(cp.Problem(cp.Minimize(losses + 0.5 * s[0, 0]), [scores, inequality, trace]), c, recover)

@@ -28,6 +28,7 @@ from mklref._typing import Array
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import BlockNorm
+from mklref.regularizers.lp import NEGLIGIBLE
 
 
 class SupBlockNorm(Formulation):
@@ -60,7 +61,7 @@ class SupBlockNorm(Formulation):
             # A function of norm 0 has no say in the supremum: its vartheta may be 0, and its theta is anything.
             present = f.rho > 1e-9 * f.rho.max(initial=1e-300)
             theta = f.weights
-            known = present & (vartheta > 0.0)
+            known = present & (vartheta > NEGLIGIBLE * vartheta.max())
             theta[known] = 1.0 / vartheta[known]
             return theta
 

@@ -29,6 +29,9 @@ from mklref.regularizers.norms import (
 _AS_GOOD_AS_ONE = 1.0 + 1e-7
 """Up to this p the lp ball is taken for the simplex: the values differ by a relative (p - 1) log M."""
 
+NEGLIGIBLE = 1e-6
+"""Share of the largest dual norm up to which another is 0: what it adds to R* is about as small a share of the gap."""
+
 
 @dataclass(frozen=True, eq=False)
 class Lp(Regularizer):
@@ -258,8 +261,14 @@ class BlockNorm(Regularizer):
         return quotient(ratio ** (self.dual_exponent - 1.0), ratio)
 
     def weights_at(self, rho: Array, g: Array) -> Array:
-        """For q > 2 from g: d log theta is (2-q) d log rho, all rho being equal at q = inf, and (2-q)/(q-1) d log g."""
-        return self.weights_from_dual(g) if self.q > 2.0 else self.weights_from_norms(rho)
+        """For q > 2 from g: d log theta is (2-q) d log rho, all rho being equal at q = inf, and (2-q)/(q-1) d log g.
+
+        What a solver leaves of g_m = 0 is noise, which the norm of f_m divided by a negligible g_m is not.
+        """
+        if self.q <= 2.0:
+            return self.weights_from_norms(rho)
+        least = np.full(len(g), NEGLIGIBLE * g.max())
+        return np.where(g > least, self.weights_from_dual(g), quotient(rho, least))
 
     def low_rank_jacobian(self, g: Array) -> LowRank | None:
         """(q*-2)/2 (diag(theta/g^2) - theta theta'/||g||_{q*}^2), negative semidefinite for q > 2; none at q = 1."""

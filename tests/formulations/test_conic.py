@@ -16,6 +16,7 @@ from makers import DEGENERATE, LOSSES, PAIRS, SCALE, make_problem
 
 from mklref import reference
 from mklref._conic.cones import use_second_order_cones
+from mklref._conic.model import nonnegative
 from mklref._conic.polish import polish
 from mklref._conic.scaling import Scaling, balanced, factorize
 from mklref._polish import with_better_intercept
@@ -49,6 +50,12 @@ def test_factors_reproduce_the_matrices(degenerate):
     kernels = make_problem(degenerate=degenerate).kernels
     for K, L in zip(kernels.dense(), factorize(kernels).matrices, strict=True):
         np.testing.assert_allclose(L @ L.T, K, atol=1e-9 * max(1.0, np.abs(K).max()))
+
+
+def test_weights_are_read_without_the_negative_entries_that_solvers_leave():
+    theta = cp.Variable(3)
+    theta.value = np.array([-1e-9, 0.0, 0.5])
+    np.testing.assert_array_equal(nonnegative(theta), [0.0, 0.0, 0.5])
 
 
 def test_factors_have_the_numerical_rank(rng):

@@ -34,6 +34,7 @@ from mklref.regularizers import (
     Lp,
     Mahalanobis,
     Power,
+    PowerRoot,
     RootPlusLinear,
     SmoothedRoot,
     Tikhonov,
@@ -47,14 +48,15 @@ REGULARIZERS = (
     *(Lp(p) for p in (1, 4 / 3, 2, np.inf)),
     Fixed((0.5, 0.0, 1.0, 2.0)),
     *(BlockNorm(q) for q in (1.4, 3)),
-    *(Power(p) for p in (1, 2)),
-    *(HalfPower(q) for q in (1, 1.5)),
+    *(Power(p) for p in (1, 2, np.inf)),
+    *(HalfPower(q) for q in (1, 1.5, 2)),
     *(Tikhonov(p, 0.3) for p in (1, 2)),
     *(ElasticNet(0.4, form) for form in ("tikhonov", "ivanov")),
     WeightedLp(1.7, SCALE),
     WeightedL1(SCALE),
     *(Groups(PAIRS, p, q) for p, q in ((0, 1), (1, 0), (0.5, 0.5), (0.4, 0.5))),
     Mahalanobis(OPPOSED),
+    *(ConcaveBlock(PowerRoot(p)) for p in (1, 2, np.inf)),
     ConcaveBlock(RootPlusLinear(0.35)),
     ConcaveBlock(SmoothedRoot(0.4)),
 )
@@ -80,7 +82,7 @@ def test_all_conditions_are_covered():
     assert set(CONDITIONS) == set(DEGENERATE)
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(5)  # every regulariser is in it
 @pytest.mark.parametrize(("loss", "regularizer", "number"), CASES)
 def test_pair(loss, regularizer, number):
     degenerate = CONDITIONS[number % len(CONDITIONS)]
@@ -197,11 +199,12 @@ def test_without_intercept_and_with_sample_weights(loss, rng):
     assert without > with_intercept + 1e-4  # else one of the two was not taken into account
 
 
-ALWAYS = dict.fromkeys(FORMULATIONS, "hinge") | {"group_lasso": "squared", "semi_infinite": "one_class"}
-"""The loss with which each recovery is tested by every run, and not in a sample alone."""
+ALWAYS = dict.fromkeys(FORMULATIONS, ("hinge",)) | {"group_lasso": ("squared",), "semi_infinite": ("one_class",)}
+ALWAYS["dual"] = tuple(map(str, LOSSES))  # whose conjugates it states
+"""The losses with which each recovery is tested by every run, and not in a sample alone."""
 SOME = [loss for loss in LOSSES if str(loss) in ("hinge", "squared", "one_class")]
 FORMS_AND_LOSSES = [
-    pytest.param(name, loss, id=f"{name}-{loss}", marks=[pytest.mark.sampled(12)] * (str(loss) != ALWAYS[name]))
+    pytest.param(name, loss, id=f"{name}-{loss}", marks=[pytest.mark.sampled(12)] * (str(loss) not in ALWAYS[name]))
     for name, form in FORMULATIONS.items()
     if form.kind is Problem
     for loss in (LOSSES if name in ("dual", "mixed_norm") else SOME)
@@ -212,7 +215,8 @@ FORMS_AND_LOSSES = [
 def test_each_recovery_unpolished(name, loss):
     """The point that a formulation reads off its variables and multipliers is nearly optimal by itself.
 
-    Exactly one of many signs and scales is right, so a wrong one leaves a gap of order 1.
+    Exactly one of many signs and scales is right: a wrong one leaves a gap of order 1, one of 1.01 a gap above 1e-4.
+    Above q = 2 weights are powers of small numbers, and less is known of them.
     """
     for problem in suited(name, loss, seed=7):
         assert as_formulation(name).applies(problem) is None
@@ -221,7 +225,8 @@ def test_each_recovery_unpolished(name, loss):
         point = model.run(reference.Engine("CLARABEL"))
         certificate = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
         size = max(certificate.size, 1e7 * certificate.unit)  # an optimum of 0 is known in units of R*, as solvers end
-        assert abs(certificate.gap) < 1e-3 * size, f"{problem}: {certificate.explain()}"
+        least = 5e-5 if problem.regularizer.weight_form == "min" else 1e-3
+        assert abs(certificate.gap) < least * size, f"{problem}: {certificate.explain()}"
         assert certificate.infeasibility < 1e-5
 
 
@@ -267,6 +272,16 @@ def test_where_differences_would_cancel_primal_and_dual_have_one_value(regulariz
     for loss in ("hinge", "squared"):
         problem = make_problem(loss=loss, seed=4, regularizer=regularizer)
         agree(problem, solvers=("CLARABEL",), only=["weighted_primal", "dual"])
+
+
+@pytest.mark.parametrize("q", [1e3, np.inf])
+@pytest.mark.parametrize("name", ["dual", "mixed_norm", "block_norm", "sup_block_norm"])
+def test_functions_that_cost_nothing_have_weights_as_large_as_they_must_be(name, q):
+    """Of low rank and up to the largest norm: g_m = 0 but for noise, and the optimum is attained as theta_m -> inf."""
+    problem = make_problem(seed=3, n=12, degenerate="low_rank", regularizer=BlockNorm(q))
+    problem = problem.replace(kernels=np.array([1e3, 1.0, 1.0, 1.0])[:, None, None] * problem.kernels.dense())
+    certificate = reference.solve(problem, name, solver="CLARABEL").certificate
+    assert certificate.is_optimal(1e-4), certificate.explain()
 
 
 def test_infinite_p_is_the_machine_on_the_sum_kernel():

@@ -67,7 +67,7 @@ def test_recovery_unpolished(data, regularizer):
     model = as_formulation("multiclass").build(problem, factorize(problem.kernels))
     model.set_costs(problem.costs)
     bounds = problem.certify(*model.run(reference.Engine("CLARABEL")))
-    assert abs(bounds.relative_gap) < 1e-3
+    assert abs(bounds.relative_gap) < 5e-5  # 1 % of beta, theta or b is worth 1e-3 or more
     assert bounds.infeasibility < 1e-5
 
 
