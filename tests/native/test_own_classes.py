@@ -173,7 +173,6 @@ def changed(kind):
 )
 def test_cvxpy_states_no_class_as_the_one_that_it_is_made_from(changes, says):
     problem = make_problem(seed=3, loss="squared").replace(**changes)
-    assert mklref.reference.formulations(problem) == ()
     with pytest.raises(NotApplicable, match=says):
         mklref.reference.solve(problem)
 
