@@ -143,6 +143,9 @@ def test_what_rounding_adds_to_the_other_bound_of_a_point_does_not_make_the_inte
     bounds = replace(solution.certificate, lower=9.999995, upper=1e6, rounding=1e6)
     raw = replace(solution, certificate=bounds)
     assert check_of(problem, replace(row, solution=replace(row.solution, raw=raw))).passed
+    wide = made_up(solution, 9.9, 10.0, value=9.995, allowed=1)
+    raw = replace(solution, certificate=replace(bounds, lower=9.9905, rounding=0.009))  # that of the bound that decides
+    assert check_of(problem, replace(wide, solution=replace(wide.solution, raw=raw))).passed
 
 
 @pytest.mark.parametrize("bounds", [(1.1, 1.1), (1.0 + 1e-9, 1.1), (np.nan, 1.0), (1.0, np.nan)])

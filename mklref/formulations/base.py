@@ -7,6 +7,7 @@ beside the statement (factors, scaling, cones, polishing) is `mklref._conic`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from inspect import isabstract
 from typing import Any, ClassVar
 
 from mklref._conic.model import Model
@@ -27,7 +28,7 @@ class Formulation(ABC):
     def explain(self, problem: Any) -> str | None:
         """None if the formulation covers the problem, else the reason in words, with an alternative."""
         if is_one_machine(problem) if self.kind is Problem else isinstance(problem, self.kind):
-            return self.applies(problem)
+            return _in_disguise(getattr(problem, "machine", problem)) or self.applies(problem)
         return f"{self.name} is for a {self.kind.__name__}, this is a {type(problem).__name__}."
 
     def applies(self, problem: Any) -> str | None:
@@ -37,3 +38,14 @@ class Formulation(ABC):
     @abstractmethod
     def build(self, problem: Any, L: Factors) -> Model:
         """The cvxpy model of a problem to which the formulation applies."""
+
+
+def _in_disguise(machine: Problem) -> str | None:
+    """Why its loss or regulariser has no statement: made from one of ours, as which it would be stated."""
+    parts: tuple[Any, ...] = (machine.loss, machine.regularizer, getattr(machine.regularizer, "g", None))
+    for part in parts:
+        ours: Any = next((kind for kind in type(part).__mro__ if kind.__module__.startswith("mklref.")), None)
+        if ours and not isabstract(ours) and type(part).value is not ours.value:
+            base = [kind.__name__ for kind in ours.__mro__ if isabstract(kind)][-1]
+            return f"{part} would be stated as the {ours.__name__} that it is made from; derive it from {base}."
+    return None

@@ -280,6 +280,11 @@ def test_maps_that_rescale_costs_refuse_the_nu_machine_and_say_why(carry, regula
         carry(problem, solution)
 
 
+def test_at_p_inf_no_cost_changes_and_the_nu_machine_goes_along():
+    problem, solution = solved_with(OneClass(), Lp(np.inf))
+    assert equivalences.lp_to_power(problem, solution).problem.C == problem.C
+
+
 @pytest.mark.parametrize(("carry", "_"), MAPS + OTHERS, ids=[carry.__name__ for carry, _ in MAPS + OTHERS])
 def test_maps_refuse_another_kind_of_problem(carry, _):
     problem, solution = solved_with(LOSSES[0], Fixed(np.ones(4)))

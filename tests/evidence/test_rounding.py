@@ -24,7 +24,7 @@ from mklref.evidence import (
     simulate,
     solve,
 )
-from mklref.evidence.iterations import fixed_point, newton
+from mklref.evidence.iterations import balanced, fixed_point, newton
 from mklref.exceptions import InvalidParameter, InvalidTarget
 
 
@@ -161,6 +161,7 @@ def test_newton_where_every_weight_goes_to_its_bound():
     problem = EvidenceProblem([X @ X.T, np.eye(6)], 1e-3 * rng.normal(size=6), 1.0)
     following = newton(MarginalLikelihood(problem, np.full(2, 1e-6)))
     np.testing.assert_array_equal(following.weights, np.zeros(2))
+    assert not following.lowest_curvature[1].any()
     assert solve(problem, "newton", start=np.full(2, 1e-4)).status is EvidenceStatus.STATIONARY
 
 
@@ -209,6 +210,20 @@ def test_16_is_the_tangent_of_a_concave_function(degenerate, rng):
         other = rng.exponential(size=3) * 10 ** rng.uniform(-2, 2)
         above = log_determinant_bound(problem, other, point.traces)
         assert above >= MarginalLikelihood(problem, other).log_determinant - 1e-9
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-200, 1e20])
+def test_the_inner_problem_has_kernels_and_noise_of_about_one(size):
+    scaled, _ = balanced(EvidenceProblem([size * np.eye(3)], np.ones(3), 1e12))
+    assert [scaled.kernels.dense().max(), scaled.noise_variance] == pytest.approx([float(size > 0.0), 1.0], rel=0.5)
+
+
+def test_a_conjugate_that_is_not_minimised_to_the_end_is_a_lower_bound(monkeypatch, rng):
+    problem, z = make_model(), 10.0 * rng.exponential(size=3)
+    exact = log_determinant_conjugate(problem, z)
+    for steps in range(4):
+        monkeypatch.setattr("mklref.evidence.variational._MOST_STEPS", steps)
+        assert log_determinant_conjugate(problem, z) < exact
 
 
 def test_the_conjugate_against_a_general_minimiser():
@@ -269,6 +284,8 @@ def test_values_beyond_double_precision_are_refused():
         solve(EvidenceProblem(problem.kernels, 1e140 * problem.y, 1e-140))
     with pytest.raises(InvalidTarget, match=r"y has values up to .*e\+200; their squares overflow"):
         EvidenceProblem(problem.kernels, 1e200 * problem.y, 0.1)
+    with pytest.raises(InvalidParameter, match=r"or \(14\) overflows"):  # not its value, but its derivatives
+        MarginalLikelihood(EvidenceProblem([np.eye(3)], np.ones(3), 1e-200), [0.0])
 
 
 @pytest.mark.sampled(2)

@@ -19,6 +19,7 @@ from mklref.losses import (
     Huber,
     Logistic,
     Pinball,
+    QuadraticDual,
     Squared,
     SquaredEpsilonInsensitive,
     as_loss,
@@ -146,6 +147,8 @@ def test_curvature_is_the_second_derivative(rng):
     np.testing.assert_allclose(loss.curvature(t, y), differences, rtol=1e-8)
     with pytest.raises(NotApplicable, match=r"squared does not define curvature.*reference.solve"):
         Squared().curvature(t, y)
+    with pytest.raises(NotApplicable, match="squared has no cvxpy dual; give its class dual_atom"):
+        Squared().dual_atom(t, y, Costs(t, t))
 
 
 @every_loss
@@ -183,6 +186,7 @@ def test_quadratic_dual_is_the_perspective_of_the_conjugate(loss, y, costs, rng)
     lower, upper = loss.box(y, costs)
     np.testing.assert_array_equal(costs * quadratic.lower, lower)
     np.testing.assert_array_equal(costs * quadratic.upper, upper)
+    assert QuadraticDual(y, y, y).absolute == QuadraticDual(y, y, y).curvature == 0.0
     beta = -costs * inside(loss, y, rng)
     by_parts = (
         -quadratic.linear * beta + quadratic.absolute * np.abs(beta) + quadratic.curvature * beta**2 / (2 * costs)

@@ -140,6 +140,16 @@ def test_a_newton_step_with_an_intercept_sees_samples_that_are_far_smaller_than_
     np.testing.assert_allclose(machine.beta, (y - (y / d).sum() / (1.0 / d).sum()) / d, rtol=1e-6)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "huber"])
+def test_newton_steps_keep_the_gradient_of_the_dual(loss):
+    machine = machine_of(loss, True)
+    solved(machine)
+    machine.move(WEIGHTS[::-1].copy())
+    assert machine._newton()
+    Q = machine.problem.kernels.combine(WEIGHTS[::-1]) + np.diag(machine.shift)
+    np.testing.assert_allclose(machine.gradient, Q @ machine.beta - machine.linear, rtol=1e-9, atol=1e-9)
+
+
 def test_without_free_samples_there_is_no_curvature():
     """With a tiny C every dual variable of the density level set sits at its bound."""
     machine = machine_of("density_level_set", False, C=1e-4)

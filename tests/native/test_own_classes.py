@@ -11,7 +11,7 @@ from makers import make_problem
 import mklref
 from mklref.exceptions import InvalidParameter, NotApplicable
 from mklref.losses import Loss, QuadraticDual, Squared
-from mklref.regularizers import Lp, Polyhedral, Regularizer
+from mklref.regularizers import ConcaveBlock, Lp, Polyhedral, PowerRoot, Regularizer
 from mklref.solution import Status
 
 
@@ -28,9 +28,6 @@ class Steep(Squared):
 
     def subgradient(self, t, y):
         return self.a * super().subgradient(t, y)
-
-    def conjugate(self, s, y):
-        return s * y + s**2 / (2.0 * self.a)
 
     def quadratic_dual(self, y):
         everywhere = np.full(len(y), np.inf)
@@ -136,6 +133,7 @@ WRONG = [
         r"domain of the loss steep.* has shape \(\); expected",
     ),
     (Steep(), "kinks", lambda right, y: y, r"kinks of the loss steep.* expected \(k, "),
+    (Steep(), "value", lambda right, t, y: right + 0.1 * (y == y.max()), "steep.* contradicts itself"),
     (Steep(), "quadratic_dual", lambda right, y: replace(right, curvature=0.1), r"quadratic_dual .* is not V\*"),
     (Halves(), "value", lambda right, rho: 1.001 * right, r"Halves\(\) contradict R\(theta g\)"),
     (Halves(), "conjugate", lambda right, g: 0.999 * right, r"Halves\(\) contradict R\(theta g\)"),
@@ -158,6 +156,25 @@ def test_a_class_that_contradicts_itself_is_refused_by_the_problem(right, method
     planted = {method: lambda self, *given: wrong(original(self, *given), *given)}
     with pytest.raises(InvalidParameter, match=says):
         problem.replace(**{which: type(type(right).__name__, (type(right),), planted)()})
+
+
+def changed(kind):
+    """A class made from another, with a value that is not inherited."""
+    return type("Changed", (kind,), {"value": lambda self, x: kind.value(self, x)})
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"loss": Steep()}, "steep:20 would be stated as the Squared .* from Loss"),
+        ({"regularizer": changed(Lp)(2)}, "the Lp that it is made from; derive it from Regularizer"),
+        ({"regularizer": ConcaveBlock(changed(PowerRoot)(2))}, "the PowerRoot .* from ConcaveFunction"),
+    ],
+)
+def test_cvxpy_states_no_class_as_the_one_that_it_is_made_from(changes, says):
+    problem = make_problem(seed=3, loss="squared").replace(**changes)
+    with pytest.raises(NotApplicable, match=says):
+        mklref.reference.solve(problem)
 
 
 def test_a_regularizer_that_lacks_its_jacobian_is_told_its_name():

@@ -169,6 +169,9 @@ def weights_jacobian_is_the_derivative(regularizer: Regularizer, M: int) -> None
         columns = [(weights(q + step) - weights(q - step)) / (2 * step.sum()) for step in steps]
         np.testing.assert_allclose(jacobian, np.stack(columns, axis=1), rtol=1e-5, atol=1e-6 * np.abs(jacobian).max())
         np.testing.assert_allclose(jacobian, jacobian.T, rtol=1e-12, atol=1e-14)
+        rest = np.arange(M) > 0  # what a kernel of dual norm 0 leaves of the others is what a tiny one does
+        gone, tiny = (regularizer.weights_jacobian(np.where(rest, g, x))[np.ix_(rest, rest)] for x in (0.0, 1e-30))
+        np.testing.assert_allclose(gone, tiny, rtol=1e-6, atol=1e-12 * np.abs(tiny).max())
         curvature = jacobian if regularizer.weight_form == "min" else -jacobian
         assert np.linalg.eigvalsh(curvature)[0] >= -1e-10 * max(1.0, np.abs(jacobian).max())
         V = rng.normal(size=(2, M))

@@ -142,6 +142,17 @@ def test_nonnegative_minimiser_meets_its_optimality_conditions(rng):
     assert nonnegative_minimiser(np.eye(2), np.array([-1e-9, 1.0])).tolist() == [1e-9, 0.0]
 
 
+def test_the_faces_of_any_ellipsoid_meet(rng):
+    """An interior point method that leaves the orthant, or stops early, shows where E is ill conditioned."""
+    for _ in range(60):
+        size = rng.integers(1, 9)
+        root = rng.normal(size=(size, size))
+        ellipsoid = Mahalanobis(root @ root.T + 10.0 ** rng.uniform(-4, 0) * np.eye(size))
+        g = np.abs(rng.normal(size=size)) * 10.0 ** rng.uniform(-2, 0, size=size)
+        rho = ellipsoid.weights_from_dual(g) * g
+        assert ellipsoid.value(rho) + ellipsoid.conjugate(g) == pytest.approx(g @ rho, rel=1e-9)
+
+
 DISGUISED = [
     *((BlockNorm(q), Lp(p)) for q, p in ((1, 1), (4 / 3, 2), (1.6, 4), (2, np.inf))),
     (Groups(PAIRS, 0, 1), Lp(1)),

@@ -119,6 +119,14 @@ def test_what_is_less_smooth_than_asked_becomes_exactly_as_smooth(make, smooth):
     assert str(less.smoothed(0.25)) == str(one)
 
 
+@pytest.mark.parametrize(
+    "make", [Lp, Power, BlockNorm, lambda p: Tikhonov(p, 0.3), lambda p: ConcaveBlock(PowerRoot(p))]
+)
+def test_what_barely_smooths_a_kink_names_the_one_with_the_kink(make):
+    assert str(make(1.01).sharpened()) == str(make(1))
+    assert make(1).sharpened() is make(1.5).sharpened() is None
+
+
 def test_relatives_approach_step_by_step(rng):
     g = rng.uniform(0.3, 1.0, size=M)
     for regularizer in (Lp(1), Tikhonov(1, 0.3), BlockNorm(1), Groups(PAIRS, 0.5, 0.5), WeightedLp(1, SCALE)):

@@ -36,6 +36,7 @@ def test_the_result_is_certified_at_exactly_the_returned_point(solver):
     assert records[-1].relative_gap <= 1e-4
     assert all(a.lower <= b.lower and a.upper >= b.upper for a, b in pairwise(records))
     assert solution.history.counters["passes"] > len(records)
+    assert solution.history.counters.get("screened", 0.5) > 0.1  # of the method that screens
 
 
 def test_the_best_point_is_kept_where_steps_overshoot():
