@@ -146,10 +146,19 @@ def test_pictures_hold_the_numbers():
     many = views.paths([1.0, 2.0], np.ones((2, 9)), list("abcdefghi"), None, "C"), views.legend(list("abcdefghi"))
     looks = [re.findall(pattern, html) for pattern, html in zip(LINES, many, strict=True)]
     assert [len(set(look)) for look in looks] == [9, 9]
+    assert "and 1 more" in views.legend(list(map(str, range(views.MOST + 1))))
+    assert "more" not in many[1]
     points, *_ = views.grid_of(states.sample_of(SMALL).X)
     parts = views.parts(shown.solution, shown.kernels.new(points))
     f = shown.solution.decision_function(shown.kernels.new(points))
     np.testing.assert_allclose(parts.sum(axis=0) + shown.solution.intercept, f, atol=1e-12)
+
+
+def test_ranges_that_are_not_known_leave_their_reason_and_the_rest_of_the_page():
+    nothing = replace(SMALL, data="diabetes", kernels="linear", loss="one_class", p="1")  # f = 0 is best
+    said = list(app.panels(nothing, {}, lambda: False))
+    assert [html for name, html in said if name == "optimum"][-1].count("Ranges of the weights are not known") == 1
+    assert said[-1][0] == "values"
 
 
 def test_every_formulation_states_a_value_within_the_interval():

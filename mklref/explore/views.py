@@ -169,7 +169,8 @@ def legend(names: Sequence[str]) -> str:
         f"{escape(name)}</span> "
         for m, name in enumerate(names[:MOST])
     )
-    return f"<p><small>{marks}</small></p>"
+    more = f"and {len(names) - MOST} more, which the pointer names" if len(names) > MOST else ""
+    return f"<p><small>{marks}{more}</small></p>"
 
 
 def grid_of(X: Array) -> tuple[Array, tuple[float, float], tuple[float, float]]:

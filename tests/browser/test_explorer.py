@@ -210,3 +210,14 @@ def test_narrow_screens_show_it_without_a_sideways_scroll_and_what_is_wrong_belo
     assert box["x"] == said["x"]
     assert 0 <= said["y"] - (box["y"] + box["height"]) < 40
     assert control(tab, "kernels").get_attribute("aria-invalid") == "true"
+
+
+def test_a_page_that_one_comes_back_to_shows_what_its_controls_say(tab, explorer):
+    open_page(tab, explorer, SMALL)
+    tab.route("**/panels?**loss=logistic**", lambda route: None)  # no answer comes, and the address stays
+    control(tab, "loss").select_option("logistic")
+    tab.goto("about:blank")
+    tab.go_back()
+    finished(tab)
+    assert control(tab, "loss").input_value() == "hinge"  # browsers put back what was chosen last
+    tab.get_by_text("loss hinge").first.wait_for()
