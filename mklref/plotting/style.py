@@ -93,6 +93,7 @@ def named(names: Any, count: int, things: str, one: str = "one for each kernel")
 def as_text(name: Any, longest: int = _LONGEST) -> str:
     """A name as a picture shows it: one line, no mathematics, and shortened within, for both ends tell names apart."""
     text = shortened(" ".join(str(name).split()), longest)
+    text = "".join(sign if sign.isprintable() else "\ufffd" for sign in text)  # an SVG with \x07 is none
     # A legend leaves out what begins with an underscore.
     return (" " if text.startswith("_") else "") + text.replace("$", r"\$")
 
