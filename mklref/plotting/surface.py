@@ -9,7 +9,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import checked_count, shown
 from mklref.exceptions import InvalidInput, InvalidType
-from mklref.plotting.style import COLOURS, as_text, axes, colour, labelled, mark, numbers
+from mklref.plotting.style import COLOURS, above, as_text, axes, colour, labelled, mark, numbers
 
 
 def surface(model: Any, X: Any, y: Any = None, *, points: int = 120, ax: Any = None) -> Any:
@@ -98,7 +98,7 @@ def _samples(ax: Any, model: Any, samples: Array, y: Any, classes: Any, scale: A
         for k, label in enumerate(classes):
             look = {"color": two[k]} if two else mark(k)
             ax.scatter(*samples[y == label].T, s=14, label=as_text(_shown(label)), zorder=3, **look)
-        ax.legend(fontsize="small", frameon=True, loc="upper right")  # "best" is slow with many samples, and warns
+        above(ax, fontsize="small")  # upon the picture it would hide samples
     support = getattr(model, "support_", None)
     if support is not None and len(support) and _are_fitted(model, samples, support):
         ax.scatter(*samples[support].T, s=50, facecolors="none", edgecolors="k", linewidths=0.6, zorder=2)

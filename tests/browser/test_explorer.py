@@ -221,3 +221,13 @@ def test_a_page_that_one_comes_back_to_shows_what_its_controls_say(tab, explorer
     finished(tab)
     assert control(tab, "loss").input_value() == "hinge"  # browsers put back what was chosen last
     tab.get_by_text("loss hinge").first.wait_for()
+
+
+def test_without_scripts_the_page_says_so_and_promises_nothing(chromium, explorer):
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(explorer)
+    assert page.inner_text("body").split("\n\n")[1:] == [
+        "The page asks for its panels by a script, and scripts are off: allow them for this address."
+    ]
+    context.close()

@@ -40,11 +40,14 @@ def test_legends_have_room_above_a_picture(rng):
     model = MKLClassifier("linear").fit(X, X[:, 0] > 0)
     many = plotting.contributions(model, X, labels=[f"a class with the number {i % 20}" for i in range(40)])
     paths = plotting.weight_paths(np.ones((2, 40)), [1.0, 2.0], most=40)
-    for ax in (plotting.weights(np.ones(6), names, by="variable"), many, paths):
+    y = np.arange(40) % 12
+    regions = plotting.surface(MKLClassifier("linear").fit(X, y), X, y, points=2)
+    for ax in (plotting.weights(np.ones(6), names, by="variable"), many, paths, regions):
         ax.figure.draw_without_rendering()
         shown = ax.get_legend().get_window_extent()
         assert shown.x1 <= ax.figure.bbox.x1
         assert 0.0 <= shown.y0 < shown.y1 <= ax.figure.bbox.y1
+    assert shown.y0 >= regions.bbox.y1  # no sample is hidden
     assert len(plotting.contributions(model, X[:1]).get_yticks()) == 1  # nothing varies, and yet it is drawn
     assert plotting.contributions(model, X, labels=[""] * 40).get_legend() is None
 
