@@ -223,6 +223,13 @@ def test_the_path_over_p_has_a_line_where_the_problem_has_a_p():
         assert page.paths(shown).count("<polyline") == 2 * (3 + 1) + 1 + lines
 
 
+def test_the_path_over_C_begins_where_the_problem_does():
+    shown, _ = work.solved(replace(SMALL, loss="one_class", C=0.01), {})
+    (path, now), _ = work.paths_of(shown)
+    assert path.values[0] == now == shown.problem.C == 1 / 20
+    assert path.values[-1] == work.PATH_C[-1]
+
+
 def test_dots_of_numbers_are_not_called_labels(tmp_path):
     (tmp_path / "my.csv").write_text("\n".join(["a,b,y", *(f"{k % 7},{k % 5},{1.5 * k}" for k in range(30))]))
     shown, _ = work.solved(replace(SMALL, data=str(tmp_path / "my.csv"), loss="squared"), {})
