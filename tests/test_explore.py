@@ -431,3 +431,7 @@ def test_a_request_for_no_address_is_refused_in_words(served):
         with socket.create_connection((name, int(port)), timeout=60) as connection:
             connection.sendall(f"GET {target} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
             assert b" 403 " in connection.recv(64)
+    with pytest.raises(HTTPError) as refused:
+        urlopen(f"{served[0]}panels?kernels={'linear,' * 10000}", timeout=60)
+    with refused.value as answer:
+        assert (answer.code, b"<" in answer.read()) == (414, False)  # which the page shows as it is
