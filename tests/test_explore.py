@@ -24,6 +24,7 @@ from mklref.exceptions import InvalidParameter
 from mklref.explore import State, app, page, serve, state as states, views, walk, work
 
 SMALL = State(samples=20, kernels="rbf:0.5..2:2,linear")
+NOTHING = replace(SMALL, data="diabetes", kernels="linear", loss="one_class", p="1")  # f = 0 is best
 
 
 @pytest.fixture(autouse=True)
@@ -122,14 +123,16 @@ def test_data_that_are_no_table_start_no_server(tmp_path):
             serve.explore(0, browser=False, data=data)
 
 
+ENDS = r'text-anchor="end" fill="currentColor">(.*?)<'
 LINES = r'(stroke="#.*?>)<title>', r"(color:.*?)</span>"
 
 
 def test_the_ends_of_a_narrow_interval_are_told_apart():
     solution = mklref.solve(states.problem_of(SMALL)[0], tol=1e-6)
     again = mklref.solve(states.problem_of(SMALL)[0], tol=1e-6, start=solution)
-    ends = re.findall(r'text-anchor="end" fill="currentColor">(.*?)<', views.bounds(again))
-    assert len(set(ends)) == 3
+    for one in (again, mklref.solve(states.problem_of(NOTHING)[0])):
+        assert len(set(re.findall(ENDS, views.bounds(one)))) == 3
+    assert re.findall(ENDS, views.paths([1.0, 2.0], np.zeros((2, 1)), ["K"], None, "C")) == ["0", "1"]
 
 
 def test_pictures_hold_the_numbers():
@@ -155,8 +158,7 @@ def test_pictures_hold_the_numbers():
 
 
 def test_ranges_that_are_not_known_leave_their_reason_and_the_rest_of_the_page():
-    nothing = replace(SMALL, data="diabetes", kernels="linear", loss="one_class", p="1")  # f = 0 is best
-    said = list(app.panels(nothing, {}, lambda: False))
+    said = list(app.panels(NOTHING, {}, lambda: False))
     assert [html for name, html in said if name == "optimum"][-1].count("Ranges of the weights are not known") == 1
     assert said[-1][0] == "values"
 
