@@ -16,7 +16,7 @@ from mklref._typing import Array
 from mklref.plotting.style import COLOURS, colour
 from mklref.solution import Solution
 
-LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 36
+LEFT, RIGHT, TOP, BOTTOM = 76, 14, 12, 36
 GRID = 40
 """Points along each side of a decision function."""
 MOST = 30

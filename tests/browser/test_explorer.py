@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 
 import mklref
-from mklref.explore import State, state as states
+from mklref.explore import State, state as states, views
 
 PATIENCE = 120_000
 AGREES = re.compile(r"CLARABEL: (inside|at) the interval")
@@ -231,3 +231,11 @@ def test_without_scripts_the_page_says_so_and_promises_nothing(chromium, explore
         "The page asks for its panels by a script, and scripts are off: allow them for this address."
     ]
     context.close()
+
+
+def test_long_numbers_beside_an_axis_are_not_cut(tab):
+    axes = views.Axes((0.0, 1.0), (0.0, 1.0), "a picture")
+    axes.ticks([], [(0.5, "-1.888e-18")])
+    tab.set_content(f"<body style='font-family: sans-serif'>{axes.svg()}")
+    text, whole = (tab.locator(name).bounding_box() for name in ("text", "svg"))
+    assert text["x"] >= whole["x"]
