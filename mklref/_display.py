@@ -85,8 +85,9 @@ def weights(theta: Array, names: Sequence[str] | None = None, ranges: tuple[Arra
         )
     rest = f"<small>the {len(shown)} largest of {len(theta)} weights</small>" if len(shown) < len(theta) else ""
     height = max(1, len(shown)) * step
+    said = escape("; ".join(f"{labels[m]} {theta[m]:.4g}" for m in shown))  # to a screen reader a picture has no texts
     return (
-        f'<svg class="mklref-weights" role="img" aria-label="Kernel weights" width="380" height="{height}"'
+        f'<svg class="mklref-weights" role="img" aria-label="Kernel weights: {said}" width="380" height="{height}"'
         f' viewBox="0 0 380 {height}">{bars}</svg><br>{rest}'
     )
 

@@ -115,7 +115,7 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
     if not solution.weights.any():
         raise InvalidInput(
             "solution has weights that are all 0, and ranges are those of weights that sum to 1. Where f = 0 is best "
-            "any such weights will do, as solve returns them, and each range is [0, 1]."
+            "any such weights will do, and each range is [0, 1]."
         )
     size = certify(problem, solution).size  # for another C, say, the solution has another one
     beta, _ = repair(problem, solution.dual_coef)  # the residuals of others may be negative, or infinite

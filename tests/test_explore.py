@@ -24,6 +24,7 @@ from mklref.exceptions import InvalidParameter
 from mklref.explore import State, app, page, serve, state as states, views, walk, work
 
 SMALL = State(samples=20, kernels="rbf:0.5..2:2,linear")
+NOTHING = replace(SMALL, data="diabetes", kernels="linear", loss="one_class", p="1")  # f = 0 is best
 
 
 @pytest.fixture(autouse=True)
@@ -122,14 +123,16 @@ def test_data_that_are_no_table_start_no_server(tmp_path):
             serve.explore(0, browser=False, data=data)
 
 
+ENDS = r'text-anchor="end" fill="currentColor">(.*?)<'
 LINES = r'(stroke="#.*?>)<title>', r"(color:.*?)</span>"
 
 
 def test_the_ends_of_a_narrow_interval_are_told_apart():
     solution = mklref.solve(states.problem_of(SMALL)[0], tol=1e-6)
     again = mklref.solve(states.problem_of(SMALL)[0], tol=1e-6, start=solution)
-    ends = re.findall(r'text-anchor="end" fill="currentColor">(.*?)<', views.bounds(again))
-    assert len(set(ends)) == 3
+    for one in (again, mklref.solve(states.problem_of(NOTHING)[0])):
+        assert len(set(re.findall(ENDS, views.bounds(one)))) == 3
+    assert re.findall(ENDS, views.paths([1.0, 2.0], np.zeros((2, 1)), ["K"], None, "C")) == ["0", "1"]
 
 
 def test_pictures_hold_the_numbers():
@@ -146,10 +149,18 @@ def test_pictures_hold_the_numbers():
     many = views.paths([1.0, 2.0], np.ones((2, 9)), list("abcdefghi"), None, "C"), views.legend(list("abcdefghi"))
     looks = [re.findall(pattern, html) for pattern, html in zip(LINES, many, strict=True)]
     assert [len(set(look)) for look in looks] == [9, 9]
+    assert "and 1 more" in views.legend(list(map(str, range(views.MOST + 1))))
+    assert "more" not in many[1]
     points, *_ = views.grid_of(states.sample_of(SMALL).X)
     parts = views.parts(shown.solution, shown.kernels.new(points))
     f = shown.solution.decision_function(shown.kernels.new(points))
     np.testing.assert_allclose(parts.sum(axis=0) + shown.solution.intercept, f, atol=1e-12)
+
+
+def test_ranges_that_are_not_known_leave_their_reason_and_the_rest_of_the_page():
+    said = list(app.panels(NOTHING, {}, lambda: False))
+    assert [html for name, html in said if name == "optimum"][-1].count("Ranges of the weights are not known") == 1
+    assert said[-1][0] == "values"
 
 
 def test_every_formulation_states_a_value_within_the_interval():
@@ -212,6 +223,13 @@ def test_the_path_over_p_has_a_line_where_the_problem_has_a_p():
     for regularizer, lines in (("lp ball (Ivanov)", 1), ("groups", 0), ("elastic net (Ivanov)", 0), ("block norm", 0)):
         shown, _ = work.solved(replace(SMALL, regularizer=regularizer), {})
         assert page.paths(shown).count("<polyline") == 2 * (3 + 1) + 1 + lines
+
+
+def test_the_path_over_C_begins_where_the_problem_does():
+    shown, _ = work.solved(replace(SMALL, loss="one_class", C=0.01), {})
+    (path, now), _ = work.paths_of(shown)
+    assert path.values[0] == now == shown.problem.C == 1 / 20
+    assert path.values[-1] == work.PATH_C[-1]
 
 
 def test_dots_of_numbers_are_not_called_labels(tmp_path):
@@ -415,3 +433,7 @@ def test_a_request_for_no_address_is_refused_in_words(served):
         with socket.create_connection((name, int(port)), timeout=60) as connection:
             connection.sendall(f"GET {target} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
             assert b" 403 " in connection.recv(64)
+    with pytest.raises(HTTPError) as refused:
+        urlopen(f"{served[0]}panels?kernels={'linear,' * 10000}", timeout=60)
+    with refused.value as answer:
+        assert (answer.code, b"<" in answer.read()) == (414, False)  # which the page shows as it is

@@ -60,7 +60,7 @@ def _control(name: str, value: Any, data: Sequence[str]) -> str:
     elif name in RANGES:
         control = _slider(name, RANGES[name], STEPS[name], value)
     else:
-        control = f'<input type="text" id="{name}" name="{name}" value="{escape(value)}" autocomplete="off">'
+        control = f'<input type="text" id="{name}" name="{name}" value="{escape(value)}">'
     places = [place for place, above in PLACES.items() if above == name]
     said = "".join(f'<div id="{kind}-{place}"></div>' for place in places for kind in ("complaint", "hint"))
     return f'<div class="control"><label for="{name}">{LABELS[name]}</label>{control}{said}</div>'

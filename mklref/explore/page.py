@@ -145,30 +145,32 @@ def settings(shown: Shown) -> str:
     )
 
 
-def optimum(shown: Shown, ranges: WeightRanges | None = None) -> str:
+def optimum(shown: Shown, ranges: WeightRanges | str = "") -> str:
     """The interval, how it closed, and the weights, with their ranges once they are known."""
     bounds, steps = shown.solution.certificate, len(shown.solution.history)
-    if ranges:
-        note = f"Lines: weights that are as good within {ranges.slack:g}."
+    if isinstance(ranges, WeightRanges):
+        note, lines = f"Lines: weights that are as good within {ranges.slack:g}.", (ranges.low, ranges.high)
     else:
-        note = _how_unique(shown.problem.regularizer)
+        note, lines = ranges or _how_unique(shown.problem.regularizer), None
     status = shown.solution.status.value if shown.finished else "The solver goes on; this is proved so far."
     count = f"{steps} iteration{'s' * (steps != 1)} in {shown.seconds * 1e3:.0f} ms"
     facts = f"<p>{escape(settings(shown))}.<br>{count}. {status}</p>"
     closed = _display.interval(bounds.lower, bounds.upper, bounds.relative_gap)
-    weights = _display.weights(shown.solution.weights, shown.names, (ranges.low, ranges.high) if ranges else None)
+    weights = _display.weights(shown.solution.weights, shown.names, lines)
     closing = views.bounds(shown.solution) + views.gaps(shown.solution)
     return facts + views.flex(
-        f"{closed}<p>The weights of the kernels</p>{weights}<p><small>{note}</small></p>", closing
+        f"{closed}<p>The weights of the kernels</p>{weights}<p><small>{escape(note)}</small></p>", closing
     )
 
 
-def ranges(shown: Shown) -> WeightRanges | None:
-    """Weights that are as good, which takes two linear programs for each kernel; None where they are unique."""
+def ranges(shown: Shown) -> WeightRanges | str:
+    """Weights that are as good, which takes two linear programs for each kernel, or why they are not known."""
     try:
         return weight_ranges(shown.problem, shown.solution)
     except NotApplicable:
-        return None
+        return _how_unique(shown.problem.regularizer)
+    except MKLError as wrong:
+        return f"Ranges of the weights are not known: {wrong}"
 
 
 def _how_unique(regularizer: Regularizer) -> str:
@@ -196,7 +198,8 @@ def decision(shown: Shown) -> str:
         return views.decision(X, shown.problem.y, _blocks(shown.kernels), shown.names, shown.solution) + rings
     beta = np.abs(shown.solution.dual_coef)
     support = int((beta > 1e-6 * beta.max()).sum())
-    return f"<p>{X.shape[1]} variables: no picture. {support} of {len(beta)} samples have a dual variable.</p>"
+    count = f"{X.shape[1]} variable{'s' * (X.shape[1] != 1)}"
+    return f"<p>{count}: no picture. {support} of {len(beta)} samples have a dual variable.</p>"
 
 
 @lru_cache(maxsize=1)

@@ -142,6 +142,8 @@ class Handler(BaseHTTPRequestHandler):
     server: Server
     timeout = 60
     """Seconds for a request to be said whole."""
+    error_content_type, error_message_format = "text/plain", "%(message)s: %(explain)s."
+    """What the page shows of an answer that it did not expect, such as to a text too long for an address."""
 
     def do_GET(self) -> None:
         """Answer it, if it names this machine and has the token."""

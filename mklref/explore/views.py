@@ -16,7 +16,7 @@ from mklref._typing import Array
 from mklref.plotting.style import COLOURS, colour
 from mklref.solution import Solution
 
-LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 36
+LEFT, RIGHT, TOP, BOTTOM = 76, 14, 12, 36
 GRID = 40
 """Points along each side of a decision function."""
 MOST = 30
@@ -108,6 +108,7 @@ def bounds(solution: Solution) -> str:
         return ""
     best = 0.5 * (lower[-1] + upper[-1])
     away = max(upper.max() - best, min(best - lower.min(), 3.0 * (upper.max() - best) + abs(best)), 1e-12 * abs(best))
+    away = away or best - lower.min() or 1.0  # where the optimum is 0, and f = 0 was known from the first
     axes = Axes((0, max(1, count - 1)), (best - away, best + away), "The certified interval over the iterations")
     axes.area(steps, np.maximum(lower, best - away), np.minimum(upper, best + away))
     axes.line(steps, np.minimum(upper, best + away), ORANGE, dots=True)
@@ -142,7 +143,7 @@ def gaps(solution: Solution) -> str:
 def paths(values: Sequence[float], thetas: Array, names: Sequence[str], now: float | None, what: str) -> str:
     """Kernel weights along a parameter, at equal distances, where they are known; a line at its value now, if any."""
     known = np.isfinite(thetas).all(axis=1)
-    most = float(thetas[known].max(initial=1e-12))
+    most = float(thetas[known].max(initial=0.0)) or 1.0
     axes = Axes((0, len(values) - 1), (0.0, most), f"Kernel weights over {what}")
     places = np.arange(float(len(values)))
     for m, theta in enumerate(thetas.T):
@@ -169,7 +170,8 @@ def legend(names: Sequence[str]) -> str:
         f"{escape(name)}</span> "
         for m, name in enumerate(names[:MOST])
     )
-    return f"<p><small>{marks}</small></p>"
+    more = f"and {len(names) - MOST} more, which the pointer names" if len(names) > MOST else ""
+    return f"<p><small>{marks}{more}</small></p>"
 
 
 def grid_of(X: Array) -> tuple[Array, tuple[float, float], tuple[float, float]]:

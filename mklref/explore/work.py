@@ -212,7 +212,8 @@ def further(shown: Shown, stopped: Callable[[], bool]) -> Iterator[None]:
 def over_costs(state: State) -> Path:
     """The path over C; a slider of C moves along it."""
     problem, _ = states.problem_of(state)
-    costs = tuple(C for C in PATH_C if not problem.intercept_cost or C * problem.n_samples >= 1.0)
+    least = 1.0 / problem.n_samples if problem.intercept_cost else 0.0  # as `problem_of` has it
+    costs = tuple(dict.fromkeys(max(C, least) for C in PATH_C))
     return Path(costs, tuple(problem.replace(C=C) for C in costs), {})
 
 

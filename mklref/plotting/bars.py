@@ -12,7 +12,7 @@ from mklref._ranges import WeightRanges
 from mklref._typing import Array
 from mklref._validate import checked_flag, checked_integer, shown
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
-from mklref.plotting.style import as_text, at_most, axes, colour, columns, labelled, mark, named, numbers
+from mklref.plotting.style import above, as_text, at_most, axes, colour, columns, labelled, mark, named, numbers
 
 MOST = 40
 """Bars that are drawn; the largest ones if there are more."""
@@ -84,14 +84,7 @@ def _legend(ax: Any, colours: Sequence[tuple[str, str]]) -> None:
 
     if 1 < len(colours) == len({value for _, value in colours}):
         handles = [Patch(color=value, label=as_text(name)) for name, value in colours]
-        _above(ax, handles=handles)
-
-
-def _above(ax: Any, **options: Any) -> None:
-    """A legend above the picture, in as many columns as its labels leave room for."""
-    names = [handle.get_label() for handle in options.get("handles", ())] or ax.get_legend_handles_labels()[1]
-    if names:
-        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns(names), **options)
+        above(ax, handles=handles)
 
 
 def _named(solution: Any, names: Sequence[str] | None) -> tuple[Array, tuple[str, ...]]:
@@ -184,7 +177,7 @@ def contributions(
     few = "" if len(shown) == len(names) else f" (the {len(shown)} that vary most of {len(names)})"
     ax.set_xlabel(f"contribution to the score{few}")
     if labels is not None:
-        _above(ax, markerscale=2.0)
+        above(ax, markerscale=2.0)
     return ax
 
 
@@ -210,5 +203,5 @@ def stability(found: Any, ax: Any = None, *, most: int = 30) -> Any:
     ax.set(ylim=(len(shown) - 0.4, -0.6), xlim=(0.0, None))
     few = "" if len(shown) == len(found.names) else f" (the {len(shown)} chosen most often of {len(found.names)})"
     ax.set_xlabel(f"share of {len(found.weights)} fits, and weight{few}")
-    _above(ax)
+    above(ax)
     return ax

@@ -48,6 +48,7 @@ def alignment(kernels: Any, names: Sequence[str] | None = None, *, ax: Any = Non
     side = 2.0 + min(0.32 * M, 5.0)
     ax = axes(ax, side + 0.8, side)
     signed = matrix.min() < -1e-8
+    ax.set_facecolor("0.6")  # where a kernel without variance has no alignment
     image = ax.imshow(matrix, vmin=-float(signed), vmax=1.0, cmap="RdBu" if signed else "Blues")
     if M <= LEGIBLE:
         for m, row in enumerate(matrix):
@@ -57,8 +58,9 @@ def alignment(kernels: Any, names: Sequence[str] | None = None, *, ax: Any = Non
                 )
     if M <= NAMED:
         shown = [as_text(name, _SHORT) for name in names]
-        ax.set_xticks(range(M), shown, rotation=90)
-        ax.set_yticks(range(M), shown)
+        size = "medium" if M <= LEGIBLE else "x-small"
+        ax.set_xticks(range(M), shown, rotation=90, fontsize=size)
+        ax.set_yticks(range(M), shown, fontsize=size)
     ax.spines[:].set_visible(True)
     ax.figure.colorbar(image, ax=ax, label="alignment", shrink=0.8)
     return ax
@@ -141,7 +143,7 @@ def draw_intervals(ax: Any, check: CrossCheck, shade: Callable[[Row], str], wron
     ax.set_yticks(range(len(rows)), [row.label for row in rows])
     ax.set_ylim(len(rows) - 0.4, -0.6)
     _decades(ax)
-    ax.set_xlabel(f"lower bound - P*   |   upper bound - P*,  relative;  P* = {middle:.9g}")
+    ax.set_xlabel(f"lower bound - P*   |   upper bound - P*,  relative\nP* = {middle:.9g}")
 
 
 def _place(distance: float) -> float:

@@ -48,10 +48,10 @@ def weight_paths(
         places, theta = history.column("iteration"), history.column("weights")
     else:
         places, theta, _ = _checked_path(values, solutions)
-    ax = axes(ax, 5.0, 3.0)
-    alone = {"marker": "."} if len(places) == 1 else {}  # a line through one point is nothing
+    alone = {"marker": "."} if places[0] == places[-1] else {}  # a line through one point is nothing
     most, top = at_most(most), np.abs(theta).max(axis=0)
     names = named([f"K{m}" for m in range(len(top))] if names is None else names, len(top), "kernels")
+    ax = axes(ax, 5.0, max(3.0, 0.6 + 0.2 * min(most, len(top))))  # as high as the legend
     largest = np.lexsort((-top, -(np.abs(theta[-1]) if values is None else top)))
     others = [m for m in largest[most:] if top[m] > VISIBLE * top.max()]
     ax.plot(places, theta[:, others], color=FAINT, linewidth=0.8, **alone)
@@ -80,14 +80,17 @@ def gap(solutions: Any, *, tol: float | None = None, seconds: bool = False, ax: 
         Over seconds instead of iterations.
     """
     runs = solutions if hasattr(solutions, "items") else {None: solutions}
-    ax = axes(ax, 5.0, 3.0)
-    for k, (name, solution) in enumerate(runs.items()):
-        history = _history(solution)
-        places = history.column("seconds" if checked_flag("seconds", seconds) else "iteration")
-        label = None if name is None else as_text(name)
-        ax.plot(places, np.maximum(history.column("relative_gap"), FLOOR), marker=".", label=label, **line(k))
+    histories = {name: _history(solution) for name, solution in runs.items()}
+    over = "seconds" if checked_flag("seconds", seconds) else "iteration"
     if tol is not None:
-        ax.axhline(checked_positive("tol", tol), color="0.4", linewidth=0.8, linestyle="--", label="tolerance")
+        checked_positive("tol", tol)
+    ax = axes(ax, 5.0, 3.0)
+    for k, (name, history) in enumerate(histories.items()):
+        label = None if name is None else as_text(name)
+        gaps = np.maximum(history.column("relative_gap"), FLOOR)
+        ax.plot(history.column(over), gaps, marker=".", label=label, **line(k))
+    if tol is not None:
+        ax.axhline(tol, color="0.4", linewidth=0.8, linestyle="--", label="tolerance")
     ax.set(yscale="log", ylabel="certified relative gap")
     if seconds:
         ax.set(xscale="log", xlabel="seconds")
@@ -124,22 +127,18 @@ def path(
     """
     places, theta, order = _checked_path(values, solutions)
     counts = selected(theta)
+    if chosen is not None:
+        checked_positive("chosen", chosen)
+    table = None if errors is None else _checked_errors(errors, len(places), label)[order]
     ax = axes(ax, 5.0, 3.0)
     ax.plot(places, counts, color=colour(0), marker=".", drawstyle="steps-mid")
     ax.set(xscale="log", xlabel=label, ylim=(0.0, 1.08 * max(1, counts.max())))
     ax.set_ylabel(f"kernels of {theta.shape[1]}", color=colour(0))
     ax.yaxis.get_major_locator().set_params(integer=True)
-    if errors is not None:
-        table = as_float_array(errors, "errors", InvalidInput).astype(float)  # NaN where a fold has none
-        if table.ndim not in (1, 2) or not table.size:
-            raise InvalidInput(
-                f"errors has shape {table.shape}; give one for each value of {label}, or a row of folds."
-            )
-        if len(table) != len(places):
-            raise InvalidInput(f"{len(table)} errors for {len(places)} values of {label}; give one row for each.")
-        _errors(ax.twinx(), places, table.reshape(len(table), -1)[order])
+    if table is not None:
+        _errors(ax.twinx(), places, table)
     if chosen is not None:
-        ax.axvline(checked_positive("chosen", chosen), color="0.4", linewidth=0.8, linestyle="--")
+        ax.axvline(chosen, color="0.4", linewidth=0.8, linestyle="--")
     return ax
 
 
@@ -167,13 +166,25 @@ def validation(search: Any, *, ax: Any = None) -> Any:
             places, (errors - spread)[rows], (errors + spread)[rows], color=colour(k), alpha=0.15, linewidth=0
         )
     best = search.best_index_
-    ax.plot(results["param_C"][best], errors[best], "o", color="k", fillstyle="none", markersize=9, label="chosen")
+    ax.plot(results["param_C"][best], errors[best], "o", color="0.5", fillstyle="none", markersize=9, label="chosen")
     what = "validation error" if measure is None else as_text(measure) if isinstance(measure, str) else "score"
     ax.set(xscale="log", xlabel="C", ylabel=f"{what}, {search.n_splits_} folds")
     if measure is None:
         ax.set_ylim(bottom=0.0)
     ax.legend(fontsize="small")
     return ax
+
+
+def _checked_errors(errors: Any, count: int, label: str) -> Array:
+    """Errors, (count, folds)."""
+    table = as_float_array(errors, "errors", InvalidInput).astype(float)  # NaN where a fold has none
+    if table.ndim not in (1, 2) or not table.size:
+        raise InvalidInput(f"errors has shape {table.shape}; give one for each value of {label}, or a row of folds.")
+    if len(table) != count:
+        raise InvalidInput(f"{len(table)} errors for {count} values of {label}; give one row for each.")
+    if np.isinf(table).any():
+        raise InvalidInput("errors hold inf, which has no place on an axis; give NaN where there is no error.")
+    return table.reshape(count, -1)
 
 
 def _errors(ax: Any, places: Array, table: Array) -> None:

@@ -73,6 +73,13 @@ def columns(labels: Iterable[str]) -> int:
     return max(1, min(5, 75 // (8 + max(map(len, labels), default=0))))
 
 
+def above(ax: Any, **options: Any) -> None:
+    """A legend above the picture, in as many columns as its labels leave room for."""
+    names = [handle.get_label() for handle in options.get("handles", ())] or ax.get_legend_handles_labels()[1]
+    if names:
+        ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns(names), **options)
+
+
 def numbers(data: Any, label: str) -> Array:
     """Finite numbers, or `InvalidInput`: what is none would be missing from a picture, which would not say so."""
     array = as_float_array(data, label, InvalidInput)
@@ -93,6 +100,7 @@ def named(names: Any, count: int, things: str, one: str = "one for each kernel")
 def as_text(name: Any, longest: int = _LONGEST) -> str:
     """A name as a picture shows it: one line, no mathematics, and shortened within, for both ends tell names apart."""
     text = shortened(" ".join(str(name).split()), longest)
+    text = "".join(sign if sign.isprintable() else "\ufffd" for sign in text)  # an SVG with \x07 is none
     # A legend leaves out what begins with an underscore.
     return (" " if text.startswith("_") else "") + text.replace("$", r"\$")
 

@@ -9,7 +9,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import checked_count, shown
 from mklref.exceptions import InvalidInput, InvalidType
-from mklref.plotting.style import COLOURS, as_text, axes, colour, labelled, mark, numbers
+from mklref.plotting.style import COLOURS, above, as_text, axes, colour, labelled, mark, numbers
 
 
 def surface(model: Any, X: Any, y: Any = None, *, points: int = 120, ax: Any = None) -> Any:
@@ -43,19 +43,21 @@ def surface(model: Any, X: Any, y: Any = None, *, points: int = 120, ax: Any = N
     sides = [np.linspace(*ends, points) for ends in zip(samples.min(0) - room, samples.max(0) + room, strict=True)]
     grid = np.stack(np.meshgrid(*sides), axis=-1).reshape(-1, 2)
     grid_in: Any = type(X)(grid, columns=X.columns) if hasattr(X, "iloc") else grid
-    ax = axes(ax, 5.0, 4.2)
-    classes = getattr(model, "classes_", None)
+    classes: Any = getattr(model, "classes_", None)
     if classes is not None and y is not None and not (known := np.isin(y, classes)).all():
         stranger, all_known = y[~known].tolist()[0], np.asarray(classes).tolist()
         raise InvalidInput(f"y holds {shown(stranger)}, which is no class of the model: {shown(all_known)}.")
+    if classes is None and y is not None:
+        y = numbers(y, "y")
     scored, scale = hasattr(model, "decision_function"), None
-    if classes is not None and (len(classes) > 2 or not scored):
-        regions = np.searchsorted(classes, model.predict(grid_in)).reshape(points, points)
-        _regions(ax, sides, regions, len(classes))
+    regions = classes is not None and (len(classes) > 2 or not scored)
+    found: Any = model.decision_function(grid_in) if scored and not regions else model.predict(grid_in)
+    values: Any = np.reshape(np.searchsorted(classes, found) if regions else found, (points, points))
+    ax = axes(ax, 5.0, 4.2)  # a figure only for what can be drawn
+    if regions:
+        _regions(ax, sides, values, len(classes))
     else:
-        scores = np.asarray(model.decision_function(grid_in) if scored else model.predict(grid_in))
-        targets = np.empty(0) if y is None or scored else numbers(y, "y")
-        scale = _contours(ax, sides, scores.reshape(points, points), targets, scored)
+        scale = _contours(ax, sides, values, np.empty(0) if y is None or scored else y, scored)
     _samples(ax, model, samples, y, classes, scale)
     ax.set(xlabel=as_text(names[0]), ylabel=as_text(names[1]))
     return ax
@@ -88,7 +90,7 @@ def _regions(ax: Any, sides: list[Array], regions: Any, count: int) -> None:
 def _samples(ax: Any, model: Any, samples: Array, y: Any, classes: Any, scale: Any) -> None:
     """One colour a class, red for the positive one of two, as the surface has it; numbers on its scale."""
     if classes is None or y is None:
-        values = None if classes is not None or y is None else numbers(y, "y")
+        values = None if classes is not None else y
         limits = {} if values is None else {"edgecolors": "k", "linewidths": 0.4, **(scale or {"cmap": "viridis"})}
         ax.scatter(*samples.T, c="k" if values is None else values, s=14, zorder=3, **limits)
     else:
@@ -96,7 +98,7 @@ def _samples(ax: Any, model: Any, samples: Array, y: Any, classes: Any, scale: A
         for k, label in enumerate(classes):
             look = {"color": two[k]} if two else mark(k)
             ax.scatter(*samples[y == label].T, s=14, label=as_text(_shown(label)), zorder=3, **look)
-        ax.legend(fontsize="small", frameon=True, loc="upper right")  # "best" is slow with many samples, and warns
+        above(ax, fontsize="small")  # upon the picture it would hide samples
     support = getattr(model, "support_", None)
     if support is not None and len(support) and _are_fitted(model, samples, support):
         ax.scatter(*samples[support].T, s=50, facecolors="none", edgecolors="k", linewidths=0.6, zorder=2)

@@ -145,7 +145,7 @@ def _svg(figure: Figure, ax: Any) -> str:
         figure.savefig(drawn, format="svg", metadata={"Date": None})
     text = drawn.getvalue()
     text = text[text.index("<svg") :]
-    text = re.sub(r'^<svg ([^>]*?)width="[^"]*" height="[^"]*"', r'<svg role="img" \1', text)
+    text = re.sub(r'^<svg ([^>]*?)width="[^"]*" height="[^"]*"', r"<svg \1", text)
     prefix = f"f{crc32(text.encode()):08x}-"
 
     def on_a_page(tag: re.Match[str]) -> str:  # names of kernels, which stand between tags, stay what they are

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 import pytest
 
 import mklref
-from mklref.explore import State, state as states
+from mklref.explore import State, state as states, views
 
 PATIENCE = 120_000
 AGREES = re.compile(r"CLARABEL: (inside|at) the interval")
@@ -210,3 +210,32 @@ def test_narrow_screens_show_it_without_a_sideways_scroll_and_what_is_wrong_belo
     assert box["x"] == said["x"]
     assert 0 <= said["y"] - (box["y"] + box["height"]) < 40
     assert control(tab, "kernels").get_attribute("aria-invalid") == "true"
+
+
+def test_a_page_that_one_comes_back_to_shows_what_its_controls_say(tab, explorer):
+    open_page(tab, explorer, SMALL)
+    tab.route("**/panels?**loss=logistic**", lambda route: None)  # no answer comes, and the address stays
+    control(tab, "loss").select_option("logistic")
+    tab.goto("about:blank")
+    tab.go_back()
+    finished(tab)
+    assert control(tab, "loss").input_value() == "hinge"  # browsers put back what was chosen last
+    tab.get_by_text("loss hinge").first.wait_for()
+
+
+def test_without_scripts_the_page_says_so_and_promises_nothing(chromium, explorer):
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(explorer)
+    assert page.inner_text("body").split("\n\n")[1:] == [
+        "The page asks for its panels by a script, and scripts are off: allow them for this address."
+    ]
+    context.close()
+
+
+def test_long_numbers_beside_an_axis_are_not_cut(tab):
+    axes = views.Axes((0.0, 1.0), (0.0, 1.0), "a picture")
+    axes.ticks([], [(0.5, "-1.888e-18")])
+    tab.set_content(f"<body style='font-family: sans-serif'>{axes.svg()}")
+    text, whole = (tab.locator(name).bounding_box() for name in ("text", "svg"))
+    assert text["x"] >= whole["x"]

@@ -39,11 +39,15 @@ def test_legends_have_room_above_a_picture(rng):
     X = rng.normal(size=(40, 2))
     model = MKLClassifier("linear").fit(X, X[:, 0] > 0)
     many = plotting.contributions(model, X, labels=[f"a class with the number {i % 20}" for i in range(40)])
-    for ax in (plotting.weights(np.ones(6), names, by="variable"), many):
+    paths = plotting.weight_paths(np.ones((2, 40)), [1.0, 2.0], most=40)
+    y = np.arange(40) % 12
+    regions = plotting.surface(MKLClassifier("linear").fit(X, y), X, y, points=2)
+    for ax in (plotting.weights(np.ones(6), names, by="variable"), many, paths, regions):
         ax.figure.draw_without_rendering()
         shown = ax.get_legend().get_window_extent()
         assert shown.x1 <= ax.figure.bbox.x1
-        assert shown.y1 <= ax.figure.bbox.y1
+        assert 0.0 <= shown.y0 < shown.y1 <= ax.figure.bbox.y1
+    assert shown.y0 >= regions.bbox.y1  # no sample is hidden
     assert len(plotting.contributions(model, X[:1]).get_yticks()) == 1  # nothing varies, and yet it is drawn
     assert plotting.contributions(model, X, labels=[""] * 40).get_legend() is None
 
@@ -54,7 +58,7 @@ def test_runs_are_named_by_texts(solution):
     assert legend(ax) == [" _mine", r"\$^\$", "x x x x x x x x …x x x x x x x x", "4"]
 
 
-@pytest.mark.parametrize(("name", "shown"), [("$^$", r"\$^\$"), ("_x", " _x")])
+@pytest.mark.parametrize(("name", "shown"), [("$^$", r"\$^\$"), ("_x", " _x"), ("\x07", "\ufffd")])
 def test_names_are_text_whatever_they_are_made_of(problem, solution, name, shown):
     """Two dollars are mathematics for matplotlib."""
     K = problem.kernels.dense()

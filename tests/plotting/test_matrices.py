@@ -17,6 +17,16 @@ def test_negative_alignments_have_a_colour_of_their_own():
     ax = plotting.alignment(np.array([[1.0, -0.9], [-0.9, 1.0]]))
     assert ax.images[0].get_clim() == (-1.0, 1.0)
     assert plotting.alignment(np.eye(2)).images[0].get_clim() == (0.0, 1.0)
+    ax = plotting.alignment(np.stack([np.eye(3), np.zeros((3, 3))]))
+    assert ax.images[0].get_array().mask[1].all()  # through which the ground is seen, grey as no alignment is
+    assert ax.get_facecolor()[0] == 0.6
+
+
+def test_names_along_a_matrix_do_not_overlap():
+    ax = plotting.alignment(np.eye(40), ["rbf:1[mean concavity]"] * 40)
+    ax.figure.draw_without_rendering()
+    below, *_, above = [label.get_window_extent() for label in ax.get_yticklabels()[:2]]
+    assert above.y1 <= below.y0
 
 
 def test_alignment_of_a_stack_a_report_or_a_matrix(problem):
@@ -40,6 +50,8 @@ def test_intervals_of_a_cross_check(problem):
     check = mklref.crosscheck(small, formulations=["dual", "mixed_norm"], solvers=["CLARABEL"])
     ax = plotting.intervals(check)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["native", "dual/CLARABEL", "mixed_norm/CLARABEL"]
+    ax.figure.draw_without_rendering()
+    assert ax.xaxis.label.get_window_extent().x1 <= ax.figure.bbox.x1
     low, high = check.interval
     lines = iter(ax.lines)
     for row in check.rows:

@@ -22,7 +22,8 @@ def test_a_path_is_drawn_from_the_smallest_value():
     assert mean.get_ydata().tolist() == [0.3, 0.1, -0.2]
     assert ax.figure.axes[1].get_ylim()[0] < -0.2
     assert plotting.weight_paths(theta, values).lines[0].get_ydata().tolist() == [1.0, 0.5, 1.0]
-    assert plotting.weight_paths(theta[:1], values[:1]).lines[0].get_marker() == "."
+    for places in ([3.0], [3.0, 3.0]):
+        assert plotting.weight_paths(theta[: len(places)], places).lines[0].get_marker() == "."
 
 
 def test_a_path_without_kernels():

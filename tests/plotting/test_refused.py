@@ -5,7 +5,9 @@ from __future__ import annotations
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from plotting.drawn import NAMES, THETA, legend
+from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
 
 import mklref
@@ -34,6 +36,9 @@ from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, Missi
         (lambda: plotting.path([0.0, 2.0], [THETA, THETA]), "values hold 0; on a logarithmic axis", InvalidInput),
         (lambda: plotting.path([1.0, np.inf], [THETA, THETA]), r"values\[1\] is inf", InvalidInput),
         (lambda: plotting.path([1.0], [THETA], errors=np.ones((1, 0))), r"errors has shape \(1, 0\)", InvalidInput),
+        (lambda: plotting.path([1.0], [THETA], errors=[np.inf]), "errors hold inf", InvalidInput),
+        (lambda: plotting.path([1.0], [THETA], chosen=0.0), "chosen = 0", InvalidParameter),
+        (lambda: plotting.gap({}, tol=0.0), "tol = 0", InvalidParameter),
         (lambda: plotting.path([1.0], 3), "solutions is one int; give a sequence", InvalidInput),
         (lambda: plotting.weight_paths([THETA], [1.0], names=NAMES[:2]), "2 names for 5 kernels", InvalidInput),
         (lambda: plotting.alignment(np.ones((2, 3))), r"kernels has shape \(2, 3\); give alignments", InvalidInput),
@@ -50,19 +55,20 @@ from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, Missi
         (lambda: plotting.intervals(3), r"check is int; give what mklref\.crosscheck returns", InvalidType),
         (lambda: plotting.contributions(None, np.ones((4, 2))), "model is NoneType; give a fitted", InvalidType),
         (lambda: plotting.surface(None, np.ones((4, 2))), "model is NoneType; give a fitted", InvalidType),
-        (lambda: plotting.weights(THETA, ax=plt.figure()), "ax is Figure; give plane Axes", InvalidType),
+        (lambda: plotting.weights(THETA, ax=Figure()), "ax is Figure; give plane Axes", InvalidType),
         (lambda: plotting.alignment(np.eye(3), ax=np.array([])), "ax is ndarray; give plane Axes", InvalidType),
         (
-            lambda: plotting.sparsity(np.eye(3), ax=plt.figure().add_subplot(projection="3d")),
+            lambda: plotting.sparsity(np.eye(3), ax=Figure().add_subplot(projection="3d")),
             "ax is Axes3D; give plane Axes",
             InvalidType,
         ),
         (lambda: plotting.stability(None), r"give what mklref\.model_selection\.stability returns", InvalidType),
     ],
 )
-def test_what_cannot_be_drawn_is_refused(call, message, error):
+def test_what_cannot_be_drawn_is_refused_and_leaves_no_figure(call, message, error):
     with pytest.raises(error, match=message):
         call()
+    assert plt.get_fignums() == []
 
 
 def test_axes_of_other_projections_of_the_plane_are_drawn_on():
@@ -83,6 +89,9 @@ def test_things_that_are_no_solutions(rng):
         plotting.surface(model, X, ["a"] * 12)
     with pytest.raises(InvalidParameter, match="machine = 1; the model has 1, counted from 0"):
         plotting.contributions(model, X, machine=1)
+    with pytest.raises(NotFittedError):
+        plotting.surface(MKLClassifier(), X)
+    assert len(plt.get_fignums()) == 1  # of what was drawn
     assert legend(plotting.contributions(model, X, labels=[None] * 12)) == ["None"]
 
 
