@@ -103,8 +103,8 @@ def solve(
 
         deadline = np.inf if max_time is None else time.perf_counter() + max_time
         solution = solve_factored(problem, **limits, callback=callback, progress=progress, start=start, client=client)
-        here = client is None and problem.kernels.sources  # and not on workers
-        if here and problem.n_kernels * problem.n_samples**2 <= tuning.ENTRIES and _may_go_on(solution, tol, deadline):
+        few = problem.kernels.sources and problem.n_kernels * problem.n_samples**2 <= tuning.ENTRIES  # rows, and here
+        if few and _may_go_on(solution, tol, deadline):
             solution = _by_way_of_matrices(problem, problem.kernels, solution, tol, max_iter, deadline)
         return solution
     if client is not None:
