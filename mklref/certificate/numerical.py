@@ -92,7 +92,7 @@ def certify(
         The point that is certified is the given one, moved onto the constraints exactly and, by rounding, off kinks.
     backend : {"fast", "sliced", "exact"}, optional
         Rigorous only: how products are enclosed. By default fast, and sliced where rounding costs more than a tenth
-        of `tol`; factors have these two, and kernels that are evaluated when they are read fast alone.
+        of `tol` and sliced is narrower; factors have these two, kernels that are evaluated when read have fast alone.
     delta : float or array (M,), optional
         Rigorous only: the bounds hold for all semidefinite matrices within delta of the kernels in the spectral norm.
         By default 0 where a kernel is proven positive definite, else the least that can be proven.
