@@ -363,6 +363,12 @@ def test_a_path_that_ends_beside_the_targets_goes_on_by_way_of_the_matrices(monk
     monkeypatch.setattr(mklref.factored, "solve_factored", lambda *_, **__: stalled)
     assert mklref.solve(given, client="with the same rows").certificate == found.certificate
 
+    def too_large(_):
+        raise MemoryError
+
+    monkeypatch.setattr(kernels.FactorStack, "dense", too_large)
+    assert mklref.solve(given).certificate == stalled.certificate
+
 
 def test_a_part_of_the_samples_begins_at_its_solution_for_equal_weights_too():
     rng = np.random.default_rng(0)
