@@ -13,11 +13,13 @@ v_m = K_m beta,
 
 bound the errors of the score t_i, M' = #{theta_m != 0}, and of q_m = beta'K_m beta. Losses are convex, so they are
 largest at t_i - e_i or t_i + e_i; R and R* rise with q. A product that underflows errs by up to 2^-1075 besides, which
-theta_m magnifies if it is as large as beta is small. Of factors K_m = L_m L_m' whose w_m = L_m'beta is known to its
-last digit the sums have r products, of sizes d_mi ||w_m|| and ||w_m||^2. Sums of losses and of penalties add a few
-growth(n) u, growth(M) u of themselves. Where 1'beta misses c_b by r, moving one sample by r changes the dual by the
-intercept times r at most, which is of the size of targets and scores. Several machines add their losses, dual terms and
-squares, and so the errors of them.
+theta_m magnifies if it is as large as beta is small. Sums of losses and of penalties add a few growth(n) u, growth(M) u
+of themselves. Where 1'beta misses c_b by r, moving one sample by r changes the dual by the intercept times r at most,
+which is of the size of targets and scores. Several machines add their losses, dual terms and squares, and so the errors
+of them.
+
+Of factors K_m = L_m L_m' whose w_m = L_m'beta is known up to eps_m in the norm the sums have r products, of sizes
+d_mi ||w_m|| and ||w_m||^2, and eps_m moves them by d_mi eps_m and (2 ||w_m|| + eps_m) eps_m besides.
 
 Where the rounding of kernels to float32 left K_m indefinite, the bounds hold for the semidefinite K_m + s_m I
 (`KernelStack.slack`) and all matrices between the two: q_m grows by up to s_m ||beta||^2, and t_i moves by up to
@@ -51,8 +53,9 @@ def growth(k: int) -> float:
 
 def squares_error(problem: Problem, beta: Array, images: Any) -> Array:
     """dq (M,): how far beta'K_m beta may be from what was computed, for K_m beta = images."""
-    reach, k = _reach(problem, beta, images)
-    rounding = growth(k) * UNIT * (reach * reach + (reach * reach if _sharp(images) else abs(images) @ np.abs(beta)))
+    reach, missed, k = _reach(problem, beta, images)
+    image = reach * reach if np.any(missed) else abs(images) @ np.abs(beta)
+    rounding = growth(k) * UNIT * (reach * reach + image) + (2.0 * reach + missed) * missed
     rounding = rounding + k * UNDERFLOW * (1.0 + float(np.abs(beta).sum()))
     slack = problem.kernels.slack
     if slack.any():  # beta'beta alone may overflow where beta'K beta does not
@@ -72,9 +75,9 @@ def most_losses(problem: Problem, beta: Array, theta: Array, images: Any, b: flo
 def score_bounds(problem: Problem, beta: Array, theta: Array, images: Any, b: float) -> tuple[Array, Array]:
     """t_i - e_i and t_i + e_i, (n,) each; wider on one side by what the slack of float32 kernels may move t_i."""
     stack = problem.kernels
-    (reach, k), t = _reach(problem, beta, images), theta @ images + b
+    (reach, missed, k), t = _reach(problem, beta, images), theta @ images + b
     size = np.abs(theta)  # of a signed problem some are negative
-    error = growth(k) * UNIT * stack.lengths(size * reach) + k * UNDERFLOW * float(size.sum())
+    error = stack.lengths(size * (growth(k) * UNIT * reach + missed)) + k * UNDERFLOW * float(size.sum())
     error += UNIT * (growth(_support(theta)) * (size @ abs(images)) + np.abs(t) + np.abs(_targets(problem) - t))
     shift = float(theta @ stack.slack) * beta
     return t + np.minimum(shift, 0.0) - error, t + np.maximum(shift, 0.0) + error
@@ -134,15 +137,14 @@ def entries_error(problem: Problem, beta: Array, theta: Array) -> float:
     return float(np.finfo(problem.kernels.dtype).eps) * float(np.abs(theta) @ (reach * reach))
 
 
-def _sharp(images: Any) -> bool:
-    return getattr(images, "sharp", False)
-
-
-def _reach(problem: Problem, beta: Array, images: Any) -> tuple[Array, int]:
-    """d_m'|beta| of each kernel, and k; for sharp images of factors ||w_m||, and r."""
-    if _sharp(images):
-        return images.norms(), int(images.stack.ranks.max()) + 1
-    return problem.kernels.lengths_against(np.abs(beta)), _support(beta)
+def _reach(problem: Problem, beta: Array, images: Any) -> tuple[Array, Array | float, int]:
+    """d_m'|beta| of each kernel, 0 and k; or ||w_m||, eps_m and r where w_m is known for a point next to beta."""
+    against = problem.kernels.lengths_against
+    if (errors := getattr(images, "errors", None)) is None:
+        return against(np.abs(beta)), 0.0, _support(beta)
+    moved = np.abs(beta - images.v)
+    step = against(moved)
+    return images.norms() + step, errors + growth(_support(moved)) * UNIT * step, int(images.stack.ranks.max()) + 1
 
 
 def _targets(problem: Problem) -> Array:

@@ -92,7 +92,7 @@ def certify(
         The point that is certified is the given one, moved onto the constraints exactly and, by rounding, off kinks.
     backend : {"fast", "sliced", "exact"}, optional
         Rigorous only: how products are enclosed. By default fast, and sliced where rounding costs more than a tenth
-        of `tol`; factors have these two, and kernels that are evaluated when they are read fast alone.
+        of `tol` and sliced is narrower; factors have these two, kernels that are evaluated when read have fast alone.
     delta : float or array (M,), optional
         Rigorous only: the bounds hold for all semidefinite matrices within delta of the kernels in the spectral norm.
         By default 0 where a kernel is proven positive definite, else the least that can be proven.
@@ -172,13 +172,14 @@ def certify_each(points: Sequence[tuple[Problem, Any, Any, Any]]) -> list[Certif
         for (problem, _, weights, intercept), own in zip(points[some], betas[some], strict=True):
             found = certify_images(problem, own, list(islice(images, len(own))), weights, intercept)
             if found.rounding > max(_VISIBLE * found.size, _OF_THE_GAP * found.gap):
-                found = _sharper(problem, own, weights, intercept) or found
+                sharper = _sharper(problem, own, weights, intercept) or found
+                found = min(found, sharper, key=lambda certificate: certificate.gap)
             certificates.append(found)
     return certificates
 
 
 def _sharper(problem: Problem, betas: Sequence[Array], weights: Any, intercept: Any) -> Certificate | None:
-    """The certificate from products of factors in which L'beta has no rounding; None for other kernels."""
+    """The certificate from products of factors in which the rounding of L'beta is known; None for other kernels."""
     from mklref.certificate.exact import Unbounded
     from mklref.certificate.products import sharp_images
 

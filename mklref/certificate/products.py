@@ -107,23 +107,25 @@ def _enclosed(found: Sequence[tuple[Array, Array]]) -> Interval:
 def _sliced_parts(A: Any, v: Array) -> tuple[Array, Array]:
     """Numbers (k, 9) whose sums are A v up to what is returned besides, (k,); A (k, n) is an array or sparse.
 
-    With A = sum_j A_j + E and v = sum_k v_k + e, scaled to entries of at most 1, A v differs from the sum of all
-    A_j v_k by at most max|E| |v|_1 + 2 n max|e| in each entry; to scale them back may cost 2^-1075 for each number.
+    With A = sum_j A_j + E and v = sum_k v_k + e, v and every row of A scaled to entries of at most 1, A v differs from
+    the sum of all A_j v_k by at most max|E| |v|_1 + 2 n max|e|; to scale them back may cost 2^-1075 for each number.
     """
-    n, (unit_A, unit_v), dense = len(v), (_unit(A), _unit(v)), isinstance(A, np.ndarray)
+    n, dense = len(v), isinstance(A, np.ndarray)
+    A = A if dense else A.tocsr()
+    units, unit_v = _units(A), _units(v[None])[0]
     w = np.ldexp(v, -unit_v)
     v_slices, v_rest = _slices(w, _bits(n))
     columns, size = np.stack(v_slices, axis=1), inflate(np.abs(w).sum(), n)
     parts, rest = np.empty((A.shape[0], _SLICES**2)), np.empty(A.shape[0])
-    step = _SLICED if dense else len(rest)
-    for some in (slice(first, first + step) for first in range(0, len(rest), step)):
-        piece = A[some] if dense else A
-        slices, A_rest = _slices(np.ldexp(piece if dense else piece.data, -unit_A), _bits(n))
+    for some in (slice(first, first + _SLICED) for first in range(0, len(rest), _SLICED)):
+        piece = A[some]
+        shift = units[some, None] if dense else np.repeat(units[some], np.diff(piece.indptr))
+        slices, A_rest = _slices(np.ldexp(piece if dense else piece.data, -shift), _bits(n))
         if not dense:
-            slices = [type(A)((x, A.indices, A.indptr), shape=A.shape) for x in slices]
+            slices = [type(A)((x, piece.indices, piece.indptr), shape=piece.shape) for x in slices]
         parts[some] = np.hstack([x @ columns for x in slices])
         rest[some] = above(above((A_rest + TINY) * size) + above(2.0 * n * (v_rest + TINY)))
-    return np.ldexp(parts, unit_A + unit_v), above(np.ldexp(rest, unit_A + unit_v))
+    return np.ldexp(parts, units[:, None] + unit_v), above(np.ldexp(rest, units + unit_v))
 
 
 def _bits(n: int) -> int:
@@ -131,9 +133,10 @@ def _bits(n: int) -> int:
     return (53 - math.ceil(math.log2(n))) // 2
 
 
-def _unit(x: Array) -> int:
-    """e, such that x 2^-e has entries of at most 1."""
-    return math.frexp(max(float(x.max()), -float(x.min())))[1]
+def _units(A: Any) -> Array:
+    """e_i, such that row i of A times 2^-e_i has entries of at most 1."""
+    ends = (x if isinstance(x, np.ndarray) else x.toarray().ravel() for x in (A.max(axis=1), -A.min(axis=1)))
+    return np.asarray(np.frexp(np.maximum(*ends))[1])
 
 
 def _slices(x: Array, bits: int) -> tuple[list[Array], float]:
@@ -176,8 +179,7 @@ def evaluated(stack: KernelStack, v: Array, errors: Array) -> tuple[Interval, In
 def sliced_factors(stack: FactorStack, v: Array) -> tuple[Interval, Interval]:
     """K_m v = L_m w_m (M, n) and v'K_m v = ||w_m||^2 (M,), w_m = L_m'v, by exact products of slices."""
     w = _sliced_transposed(stack, v)
-    middle, squares = 0.5 * w.lower + 0.5 * w.upper, w.square()
-    radius = np.maximum(above(w.upper - middle), above(middle - w.lower))
+    (middle, radius), squares = _ball(w), w.square()
     images = Interval(*np.empty((2, len(stack), len(v))))
     own = [slice(last - rank, last) for rank, last in zip(stack.ranks, np.cumsum(stack.ranks), strict=True)]
     for start, stop in stack.blocks():
@@ -196,12 +198,18 @@ def _sliced_transposed(stack: FactorStack, v: Array) -> Interval:
     return _enclosed([_sliced_parts(stack.double(stack.read(a, b)).T, v[a:b]) for a, b in blocks])
 
 
+def _ball(x: Interval) -> tuple[Array, Array]:
+    """The middle of an interval, and how far its ends are from there."""
+    middle = 0.5 * x.lower + 0.5 * x.upper
+    return middle, np.maximum(above(x.upper - middle), above(middle - x.lower))
+
+
 def sharp_images(stack: KernelStack, v: Array) -> FactorImages | None:
-    """What `KernelStack.images` gives, but for the rounding of L'v; None for kernels that are no factors here."""
+    """`KernelStack.images`, with what is left of the rounding of L'v; None for kernels that are no factors here."""
     if not isinstance(stack, FactorStack) or not stack.sources:
         return None
-    w = _sliced_transposed(stack, v)
-    return FactorImages(stack, v, 0.5 * w.lower + 0.5 * w.upper, sharp=True)
+    middle, radius = _ball(_sliced_transposed(stack, v))
+    return FactorImages(stack, v, middle, np.sqrt(stack.of_each(radius**2)))
 
 
 def _matrix(stack: KernelStack, m: int) -> Array:

@@ -51,9 +51,10 @@ class DistributedStack(FactorStack):
     -----
     `solve(problem)` runs on the workers. A shard that is lost with its worker is loaded again from its source and
     brought to where it was; results have the bits of `FactorStack(...).sharded(k)` in one process with the same
-    rows in each shard. n-vectors of the solver stay on the workers; y, and at the end the solution, are in this
-    process. A point that is ten times better than the last one is fetched and certified, for the case that the cluster
-    is lost: `Interrupted` has it.
+    rows in each shard, which with the rows at hand does more where rounding shows in a certificate, or where a small
+    problem stalls. n-vectors of the solver stay on the workers; y, and at the end the solution, are in this process. A
+    point that is ten times better than the last one is fetched and certified, for the case that the cluster is lost:
+    `Interrupted` has it.
     """
 
     def __init__(

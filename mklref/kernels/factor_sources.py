@@ -199,13 +199,13 @@ class FactorImages:
     images @ u            (v'K_m u)_m                                   (M,)
     abs(images)           the same of |(K_m v)_i| <= ||L_mi|| ||w_m||
 
-    `sharp` says that w is L'v to its last digit, however much of it cancels.
+    `errors` bound ||w_m - L_m'v||, (M,), where they are known: then however much of it cancels.
     """
 
     __array_ufunc__: ClassVar[None] = None  # an array on the left leaves the operation to this object
 
-    def __init__(self, stack: FactorStack, v: Array, image: Array | None = None, sharp: bool = False) -> None:
-        self.stack, self.v, self.sharp = stack, v, sharp
+    def __init__(self, stack: FactorStack, v: Array, image: Array | None = None, errors: Array | None = None) -> None:
+        self.stack, self.v, self.errors = stack, v, errors
         self.image = stack.transposed(v) if image is None else image
         self._sums: dict[bytes, Array] = {}
 

@@ -103,8 +103,8 @@ def solve(
 
         deadline = np.inf if max_time is None else time.perf_counter() + max_time
         solution = solve_factored(problem, **limits, callback=callback, progress=progress, start=start, client=client)
-        here = client is None and problem.kernels.sources  # and not on workers
-        if here and problem.n_kernels * problem.n_samples**2 <= tuning.ENTRIES and _may_go_on(solution, tol, deadline):
+        few = problem.kernels.sources and problem.n_kernels * problem.n_samples**2 <= tuning.ENTRIES  # rows, and here
+        if few and _may_go_on(solution, tol, deadline):
             solution = _by_way_of_matrices(problem, problem.kernels, solution, tol, max_iter, deadline)
         return solution
     if client is not None:
@@ -148,11 +148,14 @@ def _may_go_on(solution: Solution, tol: float, deadline: float) -> bool:
 
 
 def _of_other_kernels(
-    problem: Problem, kernels: Any, solution: Solution, tol: float, max_iter: int, deadline: float
+    problem: Problem, made: Callable[[], Any], solution: Solution, tol: float, max_iter: int, deadline: float
 ) -> Solution:
-    """The solution for kernels that are these up to rounding, as one of this problem."""
+    """The solution for kernels that are these up to rounding, as one of this problem; the old one without room."""
     left = None if deadline == np.inf else max(deadline - time.perf_counter(), 1e-3)
-    near = solve(problem.replace(kernels=kernels), tol=tol, max_iter=max_iter, max_time=left)
+    try:
+        near = solve(problem.replace(kernels=made()), tol=tol, max_iter=max_iter, max_time=left)
+    except MemoryError:
+        return solution
     found = certify(problem, near)
     return replace(
         solution, dual_coef=near.dual_coef, weights=near.weights, intercept=found.intercept,
@@ -169,7 +172,7 @@ def _by_way_of_matrices(
     """
     try:
         with _losses_carry(lambda: solution):
-            other = _of_other_kernels(problem, factors.dense_stack(), solution, tol, max_iter, deadline)
+            other = _of_other_kernels(problem, factors.dense_stack, solution, tol, max_iter, deadline)
     except KeyboardInterrupt:
         raise Interrupted(solution) from None
     return other if other.certificate.gap < solution.certificate.gap else solution
@@ -183,8 +186,12 @@ def _by_way_of_semidefinite_kernels(
     On K_m itself J is no convex function, and from weights that are too large no step may lead down.
     """
     problem, stack = machine.problem, machine.problem.kernels
-    shifts = 1.01 * stack.slack[:, None, None] * np.eye(problem.n_samples)  # up to rounding of s_m itself
-    begin = _of_other_kernels(problem, stack.dense() + shifts, solution, tol, max_iter, deadline)
+    shifts = 1.01 * stack.slack[:, None, None]  # up to rounding of s_m itself
+
+    def shifted() -> Array:
+        return np.asarray(stack.dense() + shifts * np.eye(problem.n_samples))
+
+    begin = _of_other_kernels(problem, shifted, solution, tol, max_iter, deadline)
     other = polished(machine, begin, tol, deadline)
     return other if other.certificate.gap < solution.certificate.gap else solution
 

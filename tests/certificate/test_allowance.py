@@ -6,11 +6,14 @@ import itertools
 
 import numpy as np
 import pytest
+from certificate.points import exact_inner
 from makers import LOSSES, make_problem
 
 from mklref import Lp, MulticlassProblem, Problem, Status, certify, solve
 from mklref.certificate import allowance, numerical
-from mklref.certificate.allowance import growth
+from mklref.certificate.allowance import growth, squares_error
+from mklref.certificate.bounds import squares_after_repair
+from mklref.certificate.products import sharp_images
 from mklref.exceptions import InvalidKernel
 from mklref.kernels import ArrayStack, FactorStack
 from mklref.regularizers import BlockNorm, Fixed, Tikhonov, WeightedL1
@@ -60,6 +63,34 @@ def test_factors_whose_columns_nearly_cancel_lose_no_digit_either(classes, decad
     assert bounds.lower <= proven.upper
     assert bounds.upper >= proven.lower
     assert bounds.rounding <= 1e-9 * bounds.size
+
+
+def test_the_claim_of_what_factors_lose_covers_the_slices_that_are_not_read_and_moves_into_the_box(rng):
+    """Slices of 2000 entries hold 63 bits: of w = 1e-10 |L|'|v| the sixth digit is wrong, and not the last one."""
+    L, v = rng.normal(size=(2000, 2)), rng.normal(size=2000)
+    for _ in range(2):
+        v -= np.linalg.qr(L)[0] @ (np.linalg.qr(L)[0].T @ v)
+    problem, v = Problem(FactorStack([L]), v, loss="squared"), v + 1e-13 * L[:, 0]
+    images = sharp_images(problem.kernels, v)
+    for change in (0.0, *[1e-14] * 8):
+        beta = v + change * rng.normal(size=2000)
+        exact = float(sum(exact_inner(column, beta) ** 2 for column in L.T))
+        squares = squares_after_repair(problem, v, beta, images, images @ v)
+        assert exact <= squares + squares_error(problem, beta, images)
+        assert change or squares <= exact + squares_error(problem, beta, images)
+
+
+def test_kernels_of_other_units_keep_the_digits_of_their_factors(rng):
+    """Slices of both at once were none of the smaller one, whose weight makes up for its unit: bounds were 1e19 off."""
+    L = [rng.normal(size=(40, 3)), 1e-20 * rng.normal(size=(40, 3))]
+    y, A = rng.normal(size=40) + 5.0 * L[0][:, 0], np.hstack([L[0], 1e20 * L[1]])
+    problem = Problem(FactorStack(L), y, loss="squared", C=1e8, intercept=False, regularizer=Fixed([1.0, 1e40]))
+    beta = 1e8 * (y - A @ np.linalg.solve(A.T @ A + 1e-8 * np.eye(6), A.T @ y))
+    bounds, proven = certify(problem, beta), certify(problem, beta, rigorous=True)
+    assert proven.backend == "sliced"
+    assert max(bounds.relative_gap, proven.relative_gap) <= 1e-6
+    assert bounds.lower <= proven.upper
+    assert bounds.upper >= proven.lower
 
 
 @pytest.mark.parametrize("classes", [2, 3])

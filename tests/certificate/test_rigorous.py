@@ -239,6 +239,19 @@ def test_the_sliced_backend_takes_over_where_rounding_costs_too_much():
     assert sharp.slack < 0.1 * loose.slack
 
 
+def test_slices_that_are_wider_than_the_fast_product_do_not_take_over(rng):
+    """Large rows meet small entries of beta: slices are as long as the largest of each."""
+    sizes = 10.0 ** np.linspace(-12.0, 12.0, 30)
+    problem = Problem(
+        FactorStack([sizes[:, None] * rng.normal(size=(30, 3))]), 1.0 / sizes, loss="squared", intercept=False
+    )
+    beta = rng.normal(size=30) / sizes
+    fast, sliced = (certify(problem, beta, rigorous=True, backend=name) for name in ("fast", "sliced"))
+    assert fast.upper - fast.lower < sliced.upper - sliced.lower
+    found = certify(problem, beta, rigorous=True, tol=0.0)
+    assert (found.backend, found.lower, found.upper) == ("fast", fast.lower, fast.upper)
+
+
 def test_functions_of_factors_that_pass_through_the_targets_are_certified_as_sharply_as_their_numbers_allow(rng):
     """|L|'|beta| is 1e5 times L'beta, and each of 30 residuals at the edge of the tube costs C = 1e8 for an error."""
     L = rng.normal(size=(30, 50)) * 10.0 ** (-6.0 * np.arange(50) / 50)

@@ -357,7 +357,17 @@ def test_a_path_that_ends_beside_the_targets_goes_on_by_way_of_the_matrices(monk
     assert mklref.certify(given, found, rigorous=True).is_optimal(1e-6)
     assert mklref.solve(given, max_iter=3).status is Status.ITERATION_LIMIT
     monkeypatch.setattr(tuning, "ENTRIES", 799)  # of 800
-    assert mklref.solve(given).status is Status.STALLED
+    stalled = mklref.solve(given)
+    assert stalled.status is Status.STALLED
+    monkeypatch.setattr(tuning, "ENTRIES", 800)
+    monkeypatch.setattr(mklref.factored, "solve_factored", lambda *_, **__: stalled)
+    assert mklref.solve(given, client="with the same rows").certificate == found.certificate
+
+    def too_large(_):
+        raise MemoryError
+
+    monkeypatch.setattr(kernels.FactorStack, "dense", too_large)
+    assert mklref.solve(given).certificate == stalled.certificate
 
 
 def test_a_part_of_the_samples_begins_at_its_solution_for_equal_weights_too():
