@@ -290,6 +290,12 @@ def test_a_function_of_two_vectors_is_told_that_it_takes_matrices(X, of_vectors)
         kernels.function(of_vectors).fit(X)
 
 
+def test_a_function_of_matrices_is_a_kernel_where_it_is_symmetric(X):
+    np.testing.assert_allclose(function_of(lambda X, Z: X @ Z.T).fit(X).dense()[0], X @ X.T, atol=1e-14)
+    with pytest.raises(InvalidKernel, match=r"kernel '<lambda>' is not symmetric: .*\[0, 1\]"):  # at one of many
+        function_of(lambda X, Z: X @ Z.T + (X == 1.0)).fit(np.arange(99.0)[:, None])
+
+
 def test_a_kernel_of_ones_own_that_is_nan_somewhere_is_not_said_to_depend_on_other_samples(X):
     with pytest.raises((InvalidInput, InvalidKernel), match=r"overflows float64|is nan"):
         Wrong(lambda K: np.where(K[0, -1] < K, np.nan, K)).fit(X)
@@ -450,6 +456,11 @@ def test_a_name_is_a_specification(X):
 def test_bad_specifications_are_quoted(text, says):
     with pytest.raises(InvalidParameter, match=says):
         parse(text)
+
+
+def test_brackets_may_belong_to_the_name_of_a_column():
+    (kernel,) = parse("on(one, pixel[0], linear)").expand(["pixel", "pixel[0]"])
+    assert kernel.on_columns()[1] == (1,)
 
 
 def test_a_specification_is_text():
