@@ -64,10 +64,12 @@ def test_images_that_shrink_leave_no_rounding_errors_behind(kernels, rng):
     forms.update(1e10 * beta)
     small = beta.copy()
     small[: N // 2] *= 1e-10
-    for point in (np.where(np.arange(N) < N // 2, small, 1e10 * beta), 1e-4 * rng.normal(size=N)):
+    twice = 10.0 ** -np.repeat([0.0, 7.0, 14.0], [1, 1, N - 2])  # and small for the second time after that
+    steps = [np.where(np.arange(N) < k, 0.0, twice) for k in range(3)]
+    for point in (np.where(np.arange(N) < N // 2, small, 1e10 * beta), 1e-4 * rng.normal(size=N), *steps):
         forms.update(point)
         expected = images_of(kernels, point)
-        np.testing.assert_allclose(forms.images, expected, atol=1e-12 * np.abs(expected).max())
+        np.testing.assert_allclose(forms.images, expected, rtol=0.0, atol=1e-12 * np.abs(expected).max())
 
 
 def test_what_costs_no_more_reads_is_computed_anew(kernels, rng):
