@@ -234,7 +234,7 @@ def cosine(K, L):
 def test_alignment_by_its_definition(kernels, shape):
     grams = [shape(K) for K in kernels.dense()]
     expected = [[cosine(K, L) for L in grams] for K in grams]
-    np.testing.assert_allclose(alignment(kernels, centered=shape is centred), expected, atol=1e-12)
+    np.testing.assert_allclose(alignment(kernels, centered=shape is centred), expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("scale", [2.0**990, 2.0**-900])
@@ -248,7 +248,7 @@ def test_kernels_are_diagnosed_at_any_scale(kernels, scale):
 def test_alignment_reads_the_stack_in_blocks(kernels, monkeypatch):
     whole = alignment(kernels)
     monkeypatch.setattr(diagnostics, "_BLOCK", 5 * len(kernels) * N)
-    np.testing.assert_allclose(alignment(kernels), whole, atol=1e-13)
+    np.testing.assert_allclose(alignment(kernels), whole, rtol=1e-12, atol=1e-13)
 
 
 def test_ranks_variances_and_targets_by_their_definitions(kernels, rng):
