@@ -253,3 +253,9 @@ def test_several_classes_in_cross_validation():
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 assert cross_val_score(model, X[::2], names[::2], cv=3).mean() > 0.9
+
+
+def test_parameters_that_two_estimators_share_have_one_default():
+    classifier, regressor = MKLClassifier().get_params(), MKLRegressor().get_params()
+    shared = classifier.keys() & regressor.keys() - {"loss"}
+    assert {name: classifier[name] for name in shared} == {name: regressor[name] for name in shared}
