@@ -57,7 +57,7 @@ def test_weighted_feature_maps():
     kernels = make_problem(M=3, n=8).kernels
     roots = [np.linalg.cholesky(K + 1e-12 * np.eye(8)) for K in kernels.dense()]
     features = np.hstack([np.sqrt(weight) * root for weight, root in zip(D, roots, strict=True)])
-    np.testing.assert_allclose(features @ features.T, kernels.combine(D), atol=1e-10)
+    np.testing.assert_allclose(features @ features.T, kernels.combine(D), rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("p", [1.0, 1.5, 4.0, np.inf])

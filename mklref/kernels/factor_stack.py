@@ -300,7 +300,7 @@ class FactorStack(KernelStack):
             made = self.holding(self._together(samples), samples)
         else:
             made = self._made(tuple(source.part(samples) for source in self.sources), samples)
-        if len(self.edges) > 2 and np.all(np.diff(samples) > 0):
+        if np.all(np.diff(samples) > 0):
             made.edges = tuple(int(edge) for edge in np.searchsorted(samples, self.edges))
         return made
 

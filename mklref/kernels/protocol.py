@@ -131,7 +131,8 @@ class KernelStack(ABC):
         """The stack of some of the samples, for an integer index array (k,): principal submatrices."""
         from mklref.kernels.stack import ArrayStack
 
-        return ArrayStack([np.ascontiguousarray(rows[:, samples]) for rows in self.rows(samples)])
+        index = indices(samples, self.shape[1])
+        return ArrayStack([np.ascontiguousarray(rows[:, index]) for rows in self.rows(index)])
 
     def quadratic(self, v: Array) -> Array:
         """All values v'K_m v, float64 (M,)."""

@@ -117,7 +117,7 @@ def test_alignment_does_not_feel_constants_and_units():
     problem = make_problem(seed=4)
     K = problem.kernels.dense()
     weights = alignment_weights(problem)
-    np.testing.assert_allclose(alignment_weights(problem.replace(kernels=K + 3.0)), weights, atol=1e-10)
+    np.testing.assert_allclose(alignment_weights(problem.replace(kernels=K + 3.0)), weights, rtol=1e-10, atol=1e-10)
     c = np.array([1e-6, 1.0, 1e6, 3.0])
     expected = weights / c / np.sum(weights / c)
     scaled = problem.replace(kernels=c[:, None, None] * K)

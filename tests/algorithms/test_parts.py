@@ -386,16 +386,16 @@ def test_product_has_its_unit_and_its_quotient(rng):
     np.testing.assert_allclose(product(u, one, M), u)
     np.testing.assert_allclose(product(u, v, M), product(v, u, M))
     assert product(u, v, M).sum() - product(u, v, M)[M + 1 :].sum() == pytest.approx(u @ v)
-    np.testing.assert_allclose(product(quotient(u, v, M), v, M), u, atol=1e-12)
+    np.testing.assert_allclose(product(quotient(u, v, M), v, M), u, rtol=1e-12, atol=1e-12)
     assert determinant(u, M) == pytest.approx(u[M] ** 2 - u[M + 1 :] @ u[M + 1 :])
 
 
 def test_scaling_takes_both_points_to_one(rng):
     s, z = inside(rng), inside(rng)
     W = Scaling.of(s, z, M)
-    np.testing.assert_allclose(W.divide(s), W.times(z), atol=1e-12)
+    np.testing.assert_allclose(W.divide(s), W.times(z), rtol=1e-12, atol=1e-12)
     matrix = np.array([W.times(row) for row in np.eye(SIZE)])
-    np.testing.assert_allclose(matrix, matrix.T, atol=1e-12)
+    np.testing.assert_allclose(matrix, matrix.T, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(np.array([W.divide(row) for row in np.eye(SIZE)]) @ matrix, np.eye(SIZE), atol=1e-10)
     J = np.diag([1.0, *(-1.0,) * (SIZE - M - 1)])
     np.testing.assert_allclose(matrix[M:, M:] @ matrix[M:, M:], W.eta**2 * (2.0 * np.outer(W.w, W.w) - J), atol=1e-10)

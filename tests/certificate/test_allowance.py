@@ -163,8 +163,8 @@ def test_bounds_hold_for_the_semidefinite_kernels_near_those_that_float32_left_i
         assert own.upper >= other.upper - 1e-7 > own.upper - 1.0
         image = single.kernels.apply(beta)
         low, high = allowance.score_bounds(single, beta, np.ones(1), image, 0.0)
-        np.testing.assert_allclose(high - image[0], shift * np.maximum(beta, 0.0), atol=1e-10)
-        np.testing.assert_allclose(low - image[0], shift * np.minimum(beta, 0.0), atol=1e-10)
+        np.testing.assert_allclose(high - image[0], shift * np.maximum(beta, 0.0), rtol=1e-10, atol=1e-10)
+        np.testing.assert_allclose(low - image[0], shift * np.minimum(beta, 0.0), rtol=1e-10, atol=1e-10)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared", "logistic", "one_class"])

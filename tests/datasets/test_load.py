@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from mklref import _untrusted, datasets, kernels
+from mklref.datasets.record import mean_and_deviation
 from mklref.exceptions import DataUnavailable, InvalidInput, InvalidParameter, InvalidTarget, InvalidType, UnsafeFile
 
 TABLE = "a,b,class\n1,2.5,yes\n-3,4e1,no\n5,6,yes\n"
@@ -205,6 +206,12 @@ def test_files_without_ends_of_lines_are_never_held(csv, monkeypatch, read):
 def test_the_encoding_is_found_of_characters_across_pieces(csv, monkeypatch):
     monkeypatch.setattr(_untrusted, "_CHUNK", 3)
     assert datasets.read_frame(csv("aé,ü\nß,ö\n")).columns.tolist() == ["aé", "ü"]
+    assert datasets.read_frame(csv("a,a,,a (3)\n1,2,3,4\n")).columns.tolist() == ["a", "a (2)", "column 3", "a (3)"]
+    assert datasets.read_frame(csv("a,a,a (2)\n1,2,3\n")).columns.tolist() == ["a", "a (3)", "a (2)"]
+    for text in ("a,é\n1,2\n", "a,b\n1,é"):  # at the end é is the beginning of a character of UTF-8
+        path = csv("")
+        path.write_bytes(text.encode("cp1252"))
+        assert "é" in datasets.read_frame(path).to_csv()
 
 
 @pytest.mark.parametrize("target", ["Infinity", "+inf", "-nan", "1e999"])
@@ -236,7 +243,7 @@ def directory(tmp_path, monkeypatch):
     add_set(path, "good", {"data.csv.gz": packed})
     add_set(path, "changed", {"data.csv.gz": packed}, "0" * 64)
     add_set(path, "outside", {"../../outside.csv.gz": packed})
-    add_set(path, "pictures", {"pictures.idx": packed})
+    add_set(path, "pictures", {"train-images-idx3.idx": packed})
     monkeypatch.setenv(datasets.DIRECTORY, str(path))
     return path
 
@@ -274,7 +281,7 @@ def test_directory(directory):
     [
         "[]",
         "{",
-        '{"data_sets": [{"name": "x"}]}',
+        '{"data_sets": [{"name": "good", "files": []}, {"name": "x"}]}',
         '{"data_sets": [{"name": ["x"], "files": []}]}',
         '{"data_sets": [{"name": "x", "files": {}}]}',
         '{"data_sets": [{"name": "x", "files": [{"path": 1, "sha256": "0"}]}]}',
@@ -413,6 +420,7 @@ def test_standardized(rng):
     np.testing.assert_allclose(data.X.mean(axis=0), 0.0, atol=1e-14)
     np.testing.assert_allclose(data.X.std(axis=0), [1.0, 1.0, 0.0], atol=1e-14)
     np.testing.assert_array_equal(data.X[:, 2], 0.0)
+    assert mean_and_deviation(np.full(3, 0.1)) == (0.1, 1.0)
     extreme = datasets.Dataset("d", X * [1e200, 1e-200, 1.0], np.ones(20), ("a", "b", "c"), "here").standardized()
     np.testing.assert_allclose(extreme.X, data.X, atol=1e-12)
 

@@ -50,22 +50,23 @@ def test_waveform_has_the_class_means_and_the_spread_of_its_definition(rng):
         np.testing.assert_allclose(X.mean(axis=0), (triangle(a) + triangle(b)) / 2, atol=0.08)
         spread = 1.0 + (triangle(a) - triangle(b)) ** 2 / 12.0
         np.testing.assert_allclose(X.var(axis=0), spread, rtol=0.08)
-    assert data.truth.shape == (21,)
-    assert data.truth.argmin() in (0, 20)
+    means = [(triangle(a) + triangle(b)) / 2 for a, b in ((7, 15), (7, 11), (11, 15))]
+    np.testing.assert_allclose(data.truth, np.std(means, axis=0))
 
 
 def test_signals_at_points_worked_out_by_hand():
     assert datasets.signal("Wave", 0.0) == pytest.approx(0.8)
     assert datasets.signal("Wave", 0.25) == pytest.approx(0.4)
+    assert datasets.signal("Wave", 1 / 72) == pytest.approx(0.55 + 0.2 * np.cos(np.pi / 18))
     np.testing.assert_allclose(
         datasets.signal("Blocks", [0.05, 0.12, 0.14, 0.5, 0.9]), [0.0, 4.0, -1.0, 0.9, 0.0], atol=1e-12
     )
-    # Five peaks of their heights, each down to e^-1 of it one width behind, to which the others add 1 % at most.
-    places, widths = np.array([0.23, 0.33, 0.47, 0.69, 0.83]), [500, 2000, 8000, 16000, 32000]
+    places, widths = np.array([[0.23, 0.33, 0.47, 0.69, 0.83], [500, 2000, 8000, 16000, 32000]])
     heights = 15.6676 * np.array([1, 2, 4, 3, 1])
-    np.testing.assert_allclose(datasets.signal("Spikes", places), heights, rtol=0.01)
-    beside = datasets.signal("Spikes", places + 1 / np.sqrt(widths))
-    np.testing.assert_allclose(beside, heights / np.e, rtol=0.02)
+    x = np.linspace(0.0, 1.0, 101)[:, None]
+    np.testing.assert_allclose(
+        datasets.signal("Spikes", x[:, 0]), np.exp(-widths * (x - places) ** 2) @ heights, rtol=1e-12
+    )
     assert datasets.signal("LinChirp", 1 / 16) == pytest.approx(np.sin(np.pi / 4.0))
     x = (np.arange(8) + 1) / 8
     # A chirp of eight points is that of 512 points on a grid coarser by 8 in x^2.
@@ -79,6 +80,7 @@ def test_noise_has_the_ratio_asked_for(rng, name):
     f = datasets.signal(name, data.X[:, 0])
     assert f.std() / (data.y - f).std() == pytest.approx(5.0, rel=0.05)
     assert (np.diff(data.X[:, 0]) > 0.0).all()
+    assert datasets.noisy_signal(rng, name, 2, snr=1e-100).y.shape == (2,)
     clean = datasets.noisy_signal(rng, name, 16, snr=np.inf, regular=True)
     np.testing.assert_array_equal(clean.y, datasets.signal(name, np.arange(1, 17) / 16))
 
@@ -86,14 +88,15 @@ def test_noise_has_the_ratio_asked_for(rng, name):
 def test_p300_like_data_respond_in_few_channels_around_one_time(rng):
     data = datasets.p300(rng, 6000, channels=6, frames=14, relevant=4)
     assert data.X.shape == (6000, 84)
-    assert np.mean(data.y > 0) == pytest.approx(1 / 6)
+    assert np.unique(data.y, return_counts=True)[1].tolist() == [5000, 1000]
+    assert set(data.y) == {-1.0, 1.0}
     np.testing.assert_array_equal(data.groups, np.repeat(np.arange(6), 14))
     difference = data.X[data.y > 0].mean(axis=0) - data.X[data.y < 0].mean(axis=0)
     np.testing.assert_allclose(difference, data.truth, atol=0.15)
     sensitivity = data.truth.reshape(6, 14) / (0.5 * np.exp(-((np.arange(14) - 0.45 * 13) ** 2) / 2.0))
     np.testing.assert_allclose(sensitivity, sensitivity[:, :1].repeat(14, axis=1), rtol=1e-12)
     assert np.sum(sensitivity[:, 0] == 0.0) == 2
-    assert np.sum((sensitivity[:, 0] >= 0.5) & (sensitivity[:, 0] <= 1.0)) == 4
+    assert np.sum((sensitivity[:, 0] > 0.5) & (sensitivity[:, 0] <= 1.0)) == 4
     noise = (data.X - (data.y > 0)[:, None] * data.truth).reshape(6000, 6, 14)
     correlation = np.corrcoef(noise[:, 0].T)
     np.testing.assert_allclose(correlation[0, :4], 0.6 ** np.arange(4), atol=0.06)
@@ -106,14 +109,17 @@ def test_labels_of_single_cells_are_made_of_the_relevant_sets(rng):
     assert data.shape == (4000, 72)
     assert [name for name in data.features if name.endswith(" 1")] == ["gene 1", "peak 1", "protein 1"]
     assert set(np.unique(data.X[:, 30:54])) == {0.0, 1.0}
-    assert list(np.unique(data.y, return_counts=True)[1]) == [2000, 2000]
+    assert dict(zip(*np.unique(data.y, return_counts=True), strict=True)) == {-1.0: 2000, 1.0: 2000}
     assert all(4 <= len(set(members)) == len(members) <= 12 for members in data.sets.values())
     w = np.linalg.lstsq(data.standardized().X, data.y)[0] ** 2
     assert w[data.truth > 0.0].mean() > 5.0 * w[data.truth == 0.0].mean()
     assert data.truth.sum() == sum(len(data.sets[name]) for name in data.relevant)
     assert [name.split()[0] for name in data.relevant] == ["genes", "peaks"]
     np.testing.assert_allclose(np.expm1(data.X[:, :30]).sum(axis=1), 1e4)
-    assert 0.1 < data.X[:, 30:54].mean() < 0.4
+    for k in (0, 1):  # peaks in so many sets are open with the odds exp(s - 1.5), s ~ N(0, k)
+        peaks = [j for j in range(30, 54) if sum(data.features[j] in members for members in data.sets.values()) == k]
+        odds = np.exp(np.sqrt(k) * rng.normal(size=10**5) - 1.5)
+        assert data.X[:, peaks].mean() == pytest.approx(np.mean(odds / (1.0 + odds)), abs=0.02)
     alike = datasets.single_cells(rng, 1000, sets=(2, 2, 2), relevant=(2, 1, 1), sizes=(4, 5), noise=100.0)
     likeness = np.corrcoef(alike.X.T, alike.y)  # one programme moves all sets, and noise the labels
     assert min(likeness[:12, 12:24].mean(), likeness[24:36, 12:24].mean()) > 0.0
@@ -158,6 +164,7 @@ def test_generators_are_seeded_and_pass_for_data_sets(make):
         (lambda rng: datasets.two_norm(rng, 9).subset(-1, 0), "samples = -1 must be an integer of at least 1"),
         (lambda rng: datasets.noisy_signal(rng, "Bumps"), "'Bumps' is no signal; known are LinChirp, Wave"),
         (lambda rng: datasets.single_cells(rng, 9, noise=1e308), r"noise = 1e\+308 must lie in \[-1e100, 1e100\]"),
+        (lambda rng: datasets.noisy_signal(rng, "Wave", 1), r"n = 1 must be an integer in \[2"),
         (lambda rng: datasets.noisy_signal(rng, "Wave", snr=1e-320), r"snr = 1e-320 .* \[1e-100, inf\]: inf means no"),
         (lambda rng: datasets.signal("Wave", [0.5, 1.5]), r"outside of \[0, 1\]"),
         (lambda rng: datasets.single_cells(rng, 9, sizes=(4, 121)), r"sizes\[1\] = 121 .* \[4, 120\]"),
@@ -300,6 +307,7 @@ def test_standard_split_needs_the_standard_order(entry, web):
 
 def test_fingerprint_sees_values_and_labels_and_no_order():
     base = remote.fingerprint(DATA)
+    assert base.startswith("6db3bcd07c6daaea")
     assert remote.fingerprint(DATA.take([2, 0, 1])) == base
     assert remote.fingerprint(datasets.Dataset("", X + 1e-3, DATA.y, ("a", "b"), "")) != base
     assert remote.fingerprint(datasets.Dataset("", X[:, ::-1], DATA.y, ("a", "b"), "")) != base

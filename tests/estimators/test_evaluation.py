@@ -27,9 +27,9 @@ def test_contributions_add_up_to_the_score(three_classes, options):
     model = MKLClassifier("per_variable(linear, rbf(1))", norm=2.0, **options).fit(X, y)
     parts = model.contributions(X_new)
     assert parts.shape == (9, 6, 3)
-    np.testing.assert_allclose(parts.sum(axis=1) + model.intercept_, model._scores(X_new), atol=1e-12)
+    np.testing.assert_allclose(parts.sum(axis=1) + model.intercept_, model._scores(X_new), rtol=1e-12, atol=1e-12)
     groups = model.contributions(X_new, by="group")
-    np.testing.assert_allclose(groups[:, 0], parts[:, 0] + parts[:, 1], atol=1e-12)
+    np.testing.assert_allclose(groups[:, 0], parts[:, 0] + parts[:, 1], rtol=1e-12, atol=1e-12)
     shares = model.contribution_shares(X_new, by="group")
     assert list(shares) == ["x0", "x1", "x2"]
     assert sum(shares.values()) == pytest.approx(1.0)
@@ -62,7 +62,7 @@ def test_scores_in_blocks_are_those_of_the_definition(three_classes, monkeypatch
     monkeypatch.setattr(factors, "_FEWEST", 1)
     for entries in (1, 40, 2**20):
         monkeypatch.setattr(factors, "BLOCK", entries)
-        np.testing.assert_allclose(model.decision_function(X_new), expected, atol=1e-12)
+        np.testing.assert_allclose(model.decision_function(X_new), expected, rtol=1e-12, atol=1e-12)
 
 
 def test_contributions_are_those_of_their_kernels(three_classes):

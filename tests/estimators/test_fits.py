@@ -304,6 +304,8 @@ def test_bad_data(three_classes):
         MKLClassifier("precomputed", normalize="spherical").fit(K, y)
     with pytest.raises(InvalidInput, match=r"X has shape \(9, 35, 3\); .* 36 training samples, \(k, 36, 3\) or"):
         precomputed.fit(K, y).predict(K_new[:, 1:])
+    with pytest.raises(InvalidInput, match=r"X\[0, 0, 0\] is nan"):
+        precomputed.predict(np.full_like(K_new, np.nan))
     with pytest.raises(InvalidTarget, match=r"int, str, which an array of .* does not keep apart"):
         MKLClassifier(SPECIFICATION).fit(X, [1, "1", *[2] * (len(X) - 2)])
     with pytest.raises(InvalidTarget, match="y holds one class, 'low'; give samples of at least two classes"):

@@ -94,7 +94,7 @@ def test_one_kernel_is_the_one_class_svm(data):
     theirs = OneClassSVM(gamma=GAMMA, nu=0.3, tol=1e-9).fit(X)
     np.testing.assert_allclose(0.3 * 80 * ours.decision_function(X), theirs.decision_function(X), atol=1e-5)
     assert 0.3 * 80 * ours.offset_ == pytest.approx(theirs.offset_[0], abs=1e-5)
-    np.testing.assert_allclose(ours.score_samples(X) - ours.offset_, ours.decision_function(X), atol=1e-14)
+    np.testing.assert_allclose(ours.score_samples(X) - ours.offset_, ours.decision_function(X), rtol=1e-12, atol=1e-14)
     assert 0.1 < np.mean(ours.predict(X) == -1) <= 0.3
     twice = clone(ours).fit(X, sample_weight=np.full(80, 2.0))
     np.testing.assert_allclose(twice.decision_function(X), ours.decision_function(X), atol=1e-7)
@@ -142,7 +142,7 @@ def test_weighted_statistics_are_those_of_copies(data):
         )
         rows, own = X[:3] @ X.T + 1.0, np.sum(X[:3] ** 2, axis=1) + 1.0
         new = weighted.new(rows, own).repeat(weight, axis=1)
-        np.testing.assert_allclose(new, copied.new(rows.repeat(weight, axis=1), own), atol=1e-12)
+        np.testing.assert_allclose(new, copied.new(rows.repeat(weight, axis=1), own), rtol=1e-12, atol=1e-12)
     precomputed = MKLClassifier("precomputed", norm=2.0, tol=1e-9)
     y, several = np.arange(9) % 2, (copies @ copies.T + 1.0)[:, :, None]
     weighted = clone(precomputed).fit(K[:, :, None], y, weight).decision_function(K[:, :, None])
@@ -253,3 +253,9 @@ def test_several_classes_in_cross_validation():
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 assert cross_val_score(model, X[::2], names[::2], cv=3).mean() > 0.9
+
+
+def test_parameters_that_two_estimators_share_have_one_default():
+    classifier, regressor = MKLClassifier().get_params(), MKLRegressor().get_params()
+    shared = classifier.keys() & regressor.keys() - {"loss"}
+    assert {name: classifier[name] for name in shared} == {name: regressor[name] for name in shared}

@@ -325,7 +325,7 @@ def test_newton_leaves_a_saddle():
             break
         assert following.value < point.value
         point = following
-    np.testing.assert_allclose(following.x, [1.0, 1.0 + np.sqrt(0.5)], atol=1e-9)
+    np.testing.assert_allclose(following.x, [1.0, 1.0 + np.sqrt(0.5)], rtol=1e-9, atol=1e-9)
 
 
 def test_newton_converges_quadratically():

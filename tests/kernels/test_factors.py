@@ -69,6 +69,13 @@ def test_a_rigorous_certificate_holds_for_the_products_of_the_factors(dtype):
     assert solution.certificate.definiteness == "by theorem"
 
 
+def test_there_is_at_most_one_shard_for_each_sample():
+    stack = kernels.FactorStack([np.arange(7.0)[:, None]])
+    assert stack.sharded(3).transposed(np.ones(7)) == [21.0]
+    with pytest.raises(InvalidParameter, match="shards = 8, more than the 7 samples"):
+        stack.sharded(8)
+
+
 def test_nothing_of_order_n_by_n_is_made_by_accident():
     stack = kernels.FactorStack([np.ones((20_000, 1))])
     with pytest.raises(NotApplicable, match="GiB"):
@@ -159,7 +166,7 @@ def test_groups_of_columns_are_linear_kernels(form):
     names = isinstance(form(X), pd.DataFrame)
     stack = kernels.column_groups(form(X), {"first": ["a", "b", "gene"] if names else [0, 1], "overlap": [1, 3]})
     assert np.allclose(stack.dense(), [X[:, :2] @ X[:, :2].T, X[:, [1, 3]] @ X[:, [1, 3]].T])
-    for bad, says in (({"none": []}, "no column"), ({"far": [4]}, "0 to 3"), ({"mask": [True, False]}, "flatnonzero")):
+    for bad, says in (({"none": []}, "no column"), ({"far": [0, 4]}, "0 to 3"), ({"mask": [True, False]}, "of a mask")):
         with pytest.raises(InvalidInput, match=says):
             kernels.column_groups(X, bad)
     frame = pd.DataFrame(X, columns=pd.MultiIndex.from_product([["a", "b"], [0.5, 1.5]]))
@@ -187,6 +194,8 @@ def test_groups_are_normalised_as_their_matrices_are(form, method):
         kernels.column_groups(form(X), groups, normalize=method)
     with pytest.raises(InvalidParameter, match="keep=True"):
         kernels.column_groups(X, groups, dtype=np.float32)
+    with pytest.raises(InvalidType, match="keep is 'no'"):
+        kernels.column_groups(X, groups, keep="no")
     with pytest.raises(InvalidType, match=r"groups is 3 \(int\)"):
         kernels.column_groups(X, 3)
     with pytest.raises(InvalidParameter, match="spherical"):

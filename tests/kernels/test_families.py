@@ -200,12 +200,12 @@ def test_gaussians_share_their_distances(X, X_new, monkeypatch):
     new = K.new(X_new)
     assert len(counted) == 2 + D + 1 + (1 + 2) + (D - 1)  # x0 ends one family and begins the next
     for m, kernel in enumerate(family.expand(["x0", "x1", "x2"])):
-        np.testing.assert_allclose(K.matrices[m], kernel.cross(X, X), atol=1e-13)
-        np.testing.assert_allclose(new[m], kernel.cross(X_new, X), atol=1e-13)
+        np.testing.assert_allclose(K.matrices[m], kernel.cross(X, X), rtol=1e-12, atol=1e-13)
+        np.testing.assert_allclose(new[m], kernel.cross(X_new, X), rtol=1e-12, atol=1e-13)
     some = list(K.fitted.rows(X_new, [0, 3, 5, 6]))
     np.testing.assert_array_equal(some, new[[0, 3, 5, 6]])
     nested = on("two", ["x2", "x1"], on("one", [1], gaussian(0.7))).fit(X)
-    np.testing.assert_allclose(nested.matrices[0], gaussian(0.7).fit(X[:, [1]]).matrices[0], atol=1e-14)
+    np.testing.assert_allclose(nested.matrices[0], gaussian(0.7).fit(X[:, [1]]).matrices[0], rtol=1e-12, atol=1e-14)
 
 
 @pytest.mark.parametrize("options", [{}, {"normalize": "spherical", "center": True}])
@@ -290,6 +290,12 @@ def test_a_function_of_two_vectors_is_told_that_it_takes_matrices(X, of_vectors)
         kernels.function(of_vectors).fit(X)
 
 
+def test_a_function_of_matrices_is_a_kernel_where_it_is_symmetric(X):
+    np.testing.assert_allclose(function_of(lambda X, Z: X @ Z.T).fit(X).dense()[0], X @ X.T, rtol=1e-12, atol=1e-14)
+    with pytest.raises(InvalidKernel, match=r"kernel '<lambda>' is not symmetric: .*\[0, 1\]"):  # at one of many
+        function_of(lambda X, Z: X @ Z.T + (X == 1.0)).fit(np.arange(99.0)[:, None])
+
+
 def test_a_kernel_of_ones_own_that_is_nan_somewhere_is_not_said_to_depend_on_other_samples(X):
     with pytest.raises((InvalidInput, InvalidKernel), match=r"overflows float64|is nan"):
         Wrong(lambda K: np.where(K[0, -1] < K, np.nan, K)).fit(X)
@@ -309,7 +315,7 @@ def test_a_kernel_of_ones_own_needs_one_method(X, X_new):
     K = (Cauchy(0.5) + 2.0 * Cauchy(2.0) * linear() + per_variable(Cauchy(1.0))).fit(X, normalize="spherical")
     assert K.names[:3] == ("Cauchy(width=0.5)", "2*Cauchy(width=2.0)*linear", "Cauchy(width=1.0)[x0]")
     np.testing.assert_allclose(np.diagonal(K.matrices, axis1=1, axis2=2), 1.0)
-    np.testing.assert_allclose(K.new(X)[0], K.matrices[0], atol=1e-14)
+    np.testing.assert_allclose(K.new(X)[0], K.matrices[0], rtol=1e-12, atol=1e-14)
     assert not any(kernel.definite for kernel in K.fitted.kernels)
     assert Problem(K, np.where(X[:, 0] > 0, 1, -1)).n_kernels == 5
     np.testing.assert_allclose(K.diagonals(X_new), 1.0)
@@ -450,6 +456,11 @@ def test_a_name_is_a_specification(X):
 def test_bad_specifications_are_quoted(text, says):
     with pytest.raises(InvalidParameter, match=says):
         parse(text)
+
+
+def test_brackets_may_belong_to_the_name_of_a_column():
+    (kernel,) = parse("on(one, pixel[0], linear)").expand(["pixel", "pixel[0]"])
+    assert kernel.on_columns()[1] == (1,)
 
 
 def test_a_specification_is_text():

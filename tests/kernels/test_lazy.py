@@ -191,7 +191,11 @@ def test_forms_of_exponentials_are_sums_over_the_upper_triangle():
 def test_errors_of_entries_are_within_their_bounds(X):
     """Against ball arithmetic of 100 digits, at far-off samples where distances cancel."""
     far = X[:6] * 1e3
-    lazy = (gaussian([300.0, 3e4]) + laplacian(2e4) + linear() + polynomial(3)).fit(far, storage="lazy")
+    lazy = (gaussian([300.0, 3e4]) + laplacian(2e4) + linear() + polynomial(3) + linear() * linear()).fit(
+        far, storage="lazy"
+    )
+    assert lazy.definiteness == "by theorem"
+    assert lazy.entry_errors.max() < 1e-6
     blocks, d = lazy.block(None), np.sqrt(lazy.own_diagonals)
     with flint.ctx.workprec(400):
         samples = [[flint.arb(float(value)) for value in row] for row in far]
@@ -209,6 +213,7 @@ def test_errors_of_entries_are_within_their_bounds(X):
                         ).exp(),
                         "Linear": lambda p=product: p,
                         "Polynomial": lambda p=product: (p + 1) ** 3,
+                        "Product": lambda p=product: p * p,
                     }[type(kernel).__name__]()
                     error = float(abs(flint.arb(float(blocks[m, i, j])) - exact).mid())
                     assert error <= lazy.entry_errors[m] * d[m, i] * d[m, j]
@@ -309,6 +314,7 @@ def test_auto_says_what_it_chose(X, monkeypatch):
 
 def test_the_squares_of_all_of_a_part_are_computed_once(X, monkeypatch):
     """Where there is room for the distances, other weights need no others; the entries are those in memory."""
+    assert storage.checked_cache("1KB") == storage.checked_cache("0.001mb") == 1000
     lazy = gaussian([1.0, 2.0]).fit(X, storage="lazy", cache="1MB")
     held, some = gaussian([1.0, 2.0]).fit(X), np.arange(5, 35)
     part, made, squares = lazy.part(some), [], Block._squares

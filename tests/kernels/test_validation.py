@@ -265,6 +265,8 @@ def test_the_slack_of_float32_kernels_makes_them_semidefinite_and_is_of_the_size
     assert (slack[0] == 0.0) == (rank == 40)
     assert slack[0] <= max(0.0, -10.0 * values[0])
     assert not stack((L @ L.T)[None]).slack.any()
+    for scale in (2.0**-60, 2.0**60):
+        assert stack(np.float32(scale) * single[None]).slack[0] == scale * slack[0]
 
 
 @pytest.mark.parametrize(

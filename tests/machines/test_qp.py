@@ -82,7 +82,7 @@ def test_singular_systems_are_shifted(implementation, rng):
     x, u = solved(implementation, program, np.ones(3) / 3)
     assert x[:2].sum() == pytest.approx(1.0, abs=1e-9)
     assert x[2] == pytest.approx(0.0, abs=1e-9)
-    np.testing.assert_allclose(u, [0.0, 0.0, 1.0], atol=1e-9)
+    np.testing.assert_allclose(u, [0.0, 0.0, 1.0], rtol=1e-9, atol=1e-9)
 
 
 def programs_of_a_step(seed, monkeypatch):

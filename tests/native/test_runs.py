@@ -248,7 +248,7 @@ def test_dual_variables_of_another_C_are_feasible_where_the_machine_starts(loss,
     start = machine_for(other, beta).beta
     assert repair(other, start)[1] == []
     if factor > 1.0:
-        np.testing.assert_allclose(start, beta, atol=1e-12)
+        np.testing.assert_allclose(start, beta, rtol=1e-12, atol=1e-12)
 
 
 # --- paths -----------------------------------------------------------------------------------------------------------

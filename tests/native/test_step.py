@@ -111,7 +111,7 @@ def test_the_step_does_not_depend_on_units(scale, rng):
     weights, value, mixture = step(Lp(1), bundle, W, centre)
     scaled = [Cut(cut.beta, scale * cut.squares, scale * cut.dual_term) for cut in bundle]
     again, scaled_value, scaled_mixture = step(Lp(1), scaled, np.sqrt(scale) * W, centre)
-    np.testing.assert_allclose(again, weights, atol=1e-8)
+    np.testing.assert_allclose(again, weights, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(scaled_mixture, mixture, atol=1e-6)
     assert scaled_value == pytest.approx(scale * value, rel=1e-10, abs=0.0)
 

@@ -175,7 +175,7 @@ DISGUISED = [
 def test_all_faces_agree(one, other):
     for x in points(M, seed=4):
         assert one.value(x) == pytest.approx(other.value(x), rel=1e-12)
-        np.testing.assert_allclose(one.weights_from_norms(x), other.weights_from_norms(x), atol=1e-9)
+        np.testing.assert_allclose(one.weights_from_norms(x), other.weights_from_norms(x), rtol=1e-9, atol=1e-9)
         assert one.weight_penalty(0.3 * x) == pytest.approx(other.weight_penalty(0.3 * x), rel=1e-12)
         assert one.dual_scale(x) == pytest.approx(other.dual_scale(x), rel=1e-12)
         x = other.dual_scale(x) * x

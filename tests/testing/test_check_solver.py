@@ -100,6 +100,11 @@ def test_flags_are_true():
             assert ("sparse" in case.flags) <= (getattr(problem.regularizer, "p", 0) == 1)
             assert ("float32" in case.flags) == (problem.kernels.dtype == np.float32)
             assert ("n-2" in case.flags) == (problem.n_samples == 2)
+            K = problem.kernels.dense().reshape(problem.n_kernels, -1)
+            zero, flat = ~K.any(axis=1), np.ptp(K, axis=1) == 0.0
+            assert ("zero-kernel" in case.flags) == zero.any() or case.law, case.name
+            assert ("constant-kernel" in case.flags) == (flat & ~zero).any() or case.law, case.name
+            assert ("sample-weight" in case.flags) == (problem.sample_weight is not None) or case.law, case.name
 
 
 def test_laws_can_fail():
