@@ -85,7 +85,7 @@ class Loop:
         self.inner_gap = self.asked = np.inf
         """The gap to which machines are solved, and that to which the last one was."""
         self.unit = 0.0
-        """The order of weights where those of the centre are much smaller."""
+        """The order of weights where those of the centre are much smaller; it follows them down, centre by centre."""
         self.stopped: Status | None = None
         self.last: Point | None = None
         self.centre: Point | None = None
@@ -112,7 +112,7 @@ class Loop:
         """Go on from this point; why it ended, and the last centre."""
         patience, centre, serious = Patience(), point, True
         widen_below = tuning.WIDER * point.working_gap
-        self.unit, self.trust = self.unit or tuning.UNIT * float((point.weights * self.units).max()), 1.0
+        self.trust = 1.0
         while True:
             if (status := self.record(point)) is not None:
                 return status, centre
@@ -124,6 +124,7 @@ class Loop:
                     if self.large_q is None and point.gap <= self.target:
                         continue
                 self.centre = centre = point
+                self.unit = tuning.UNIT * max(self.unit, float((point.weights * self.units).max()))
                 above = centre.merit - self.best.lower if self.large_q is None else self.doubt
                 patience.look(centre, above, self.target)
             if self.lost() or self.failures >= self.most_failures or patience.waited > self.patience:

@@ -27,7 +27,7 @@ from mklref.native.loop import Loop
 from mklref.native.point import Point
 from mklref.problem import Problem
 from mklref.regularizers import Lp
-from mklref.solution import Record
+from mklref.solution import Record, Status
 
 
 class Ladder:
@@ -37,8 +37,8 @@ class Ladder:
         self.loop, self.solved = loop, solved
         self.followed = np.zeros(loop.problem.n_kernels, dtype=bool)
         """The kernels of all central paths so far."""
-        self.known = loop.large_q is not None
-        """Whether the closed form was tried, or there is no psi that would make it fall."""
+        self.tried = (np.inf, np.inf) if loop.large_q is None else (-np.inf, 0.0)
+        """Merit and smallest gap when the closed form was tried last; none are less where no psi lets it fall."""
         self.smallest = not (loop.bounded_dual and loop.problem.intercept_cost)
         """Whether the smallest norms were tried, or beta = 0 is feasible and R* steep nowhere else."""
         self.sharpened = loop.problem.regularizer.sharpened()
@@ -70,8 +70,9 @@ class Ladder:
         if failed and loop.failures < tuning.MOST_FAILURES:
             loop.most_failures = tuning.MOST_FAILURES
             return loop.resume(point)
-        known, self.known = self.known, True
-        found = self.closed_form(point) if failed or not known else None
+        (merit, gap), smallest, found = self.tried, (loop.hopeful or point).working_gap, None
+        if point.merit < merit - loop.target or smallest < tuning.CLOSER * gap:
+            self.tried, found = (point.merit, smallest), self.closed_form(point)
         return self.smallest_norms() if found is None else found
 
     def smaller_box(self) -> Point | None:
@@ -110,8 +111,9 @@ class Ladder:
         loop.spend(other.counters())
         recorder.max_iter -= len(own.records)
         found = other.best.point
-        if found is None or other.stopped is not None:
-            loop.stopped = other.stopped
+        if other.stopped is not Status.ITERATION_LIMIT or len(recorder.records) >= recorder.max_iter:
+            loop.stopped = other.stopped  # else its share is used up, and what it has found leads on
+        if found is None or loop.stopped is not None:
             return None
         loop.machine.warm = True
         loop.machine.set_dual(found.beta)
@@ -204,7 +206,7 @@ class Ladder:
         """The closed form at this point, or at the best one, unless it is no better.
 
         Norms change less than weights: where a long step led to weights of another order, the norms of a point before
-        it may lead back. A run that rounding may have stopped is not continued for less than the wanted gap, nor twice.
+        it may lead back. A run that rounding may have stopped is not continued for less than the wanted gap.
         """
         loop = self.loop
         enough = 0.0 if loop.failures >= tuning.MOST_FAILURES else loop.target

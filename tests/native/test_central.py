@@ -218,6 +218,20 @@ def test_next_to_p_1_every_family_goes_by_its_member_with_kinks(regularizer, C, 
     assert solve(lines(40, 40, C, seed, regularizer, "hinge")).status is Status.OPTIMAL
 
 
+@pytest.mark.parametrize(("loss", "C", "seed", "most"), [("hinge", 0.1, 31, 90), ("epsilon_insensitive", 10, 16, 250)])
+def test_weights_far_below_the_first_ones_take_no_rescue_again_and_again(loss, C, seed, most):
+    """On kernels of scale 1e9, for decreases at rounding, or as steps were of the order of the first weights."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(30, 6))
+    columns, noise = X.T[:, :, None], rng.normal(size=30)
+    rows = columns.swapaxes(1, 2)
+    stack = 1e9 * np.concatenate([np.exp(-((columns - rows) ** 2)), columns * rows])
+    y = np.where(X[:, 0] + 0.5 * noise > 0.0, 1.0, -1.0) if loss == "hinge" else X[:, 0] ** 2 + noise
+    solution = solve(Problem(stack, y, C=C, loss=loss, regularizer=WeightedL1(rng.uniform(0.3, 2, size=12))))
+    assert solution.status is Status.OPTIMAL
+    assert len(solution.history) <= most
+
+
 def test_kernels_of_rank_one_are_no_obstacle_where_every_derivative_is_smooth():
     """The bundle alone ends at a gap of 0.03."""
     rng = np.random.default_rng(1)

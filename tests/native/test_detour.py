@@ -67,9 +67,9 @@ def test_one_history(problem, detours):
     assert counters["passes"] > costs["passes"]
 
 
-@pytest.mark.parametrize("more", [1, 4])
+@pytest.mark.parametrize("more", [1, 4, 12])
 def test_the_limit_is_kept(problem, detours, more):
-    """Those of the detour count."""
+    """Those of the detour count, and where it has used up its share the run goes on from where it came to."""
     mklref.solve(problem)
     max_iter = len(detours[0][0]) + more
     detours.clear()
@@ -77,6 +77,7 @@ def test_the_limit_is_kept(problem, detours, more):
     assert detours
     assert solution.status is Status.ITERATION_LIMIT
     assert len(solution.history) <= max_iter
+    assert more == 1 or len(solution.history) > len(detours[0][0])
 
 
 def test_the_callback_is_asked_on_the_detour(problem, detours):
