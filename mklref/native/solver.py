@@ -119,7 +119,8 @@ def solve(
         with run.recorder.running(nearly), _losses_carry(run.kept_solution):
             solution, machine = run.solution(status), run.machine
     order, late = len(machine.beta) + problem.n_kernels, time.perf_counter() > deadline
-    if not polish and (solution.status is not Status.STALLED or order > tuning.REFINED or late):
+    hopeful = solution.status is Status.STALLED and order <= tuning.REFINED and not _left_open(solution, problem, tol)
+    if not polish and (late or not hopeful):
         return solution
     try:
         solution = polished(machine, solution, tol, deadline)
@@ -133,6 +134,14 @@ def solve(
         raise Interrupted(solution) from None
     except KernelsLost as lost:
         raise KernelsLost(lost.message, solution) from None
+
+
+def _left_open(solution: Solution, problem: Problem, tol: float) -> bool:
+    """Whether rounding to float32, and it alone, has left more of P* open than the wanted gap: 1/2 theta's ||beta||^2."""
+    bounds, beta = solution.certificate, solution.dual_coef
+    if bounds.gap - bounds.rounding > tol * bounds.size:
+        return False
+    return 0.5 * float(solution.weights @ problem.kernels.slack) * float(np.sum(beta**2)) > tol * bounds.size
 
 
 def _may_go_on(solution: Solution, tol: float, deadline: float) -> bool:

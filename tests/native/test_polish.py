@@ -289,6 +289,21 @@ def test_a_run_that_was_limited_is_not_solved_a_second_time_by_way_of_other_kern
     assert asked == [Status.STALLED]
 
 
+def test_what_rounding_to_float32_has_left_open_is_not_polished(rng, monkeypatch):
+    """No point of indefinite kernels has a smaller gap than that to the semidefinite ones beside them."""
+    X = rng.normal(size=(60, 2))
+    distances = ((X[:, None] - X) ** 2).sum(axis=-1)
+    kernels = np.exp(-distances / np.array([3.0, 30.0])[:, None, None]).astype(np.float32)
+    asked = []
+    monkeypatch.setattr(solver, "polished", lambda *given: asked.append(given[1]) or given[1])
+    problem = Problem(kernels, np.sign(X[:, 0] + 0.3 * rng.normal(size=60)), C=100.0, regularizer=Lp(2))
+    solution = solve(problem)
+    assert (solution.status, asked) == (Status.STALLED, [])
+    assert solution.certificate.gap - solution.certificate.rounding < 1e-7 * solution.objective
+    solve(problem, polish=True)
+    assert asked
+
+
 @pytest.mark.parametrize("size", [1e-320, 1e-300, 1.0, 1e300])
 def test_units_of_a_step_are_powers_of_two_in_the_range_of_double_precision(size):
     """2^1060 is an error in Python; the largest entries are 1 where a unit can do that."""
