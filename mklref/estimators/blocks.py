@@ -203,6 +203,11 @@ def is_sparse(X: Any) -> bool:
     return hasattr(X, "tocsr")
 
 
+def holds_sparse(X: Any) -> bool:
+    """Whether scikit-learn makes a sparse matrix of X: one, or a data frame of pandas whose columns all are sparse."""
+    return is_sparse(X) or hasattr(getattr(X, "sparse", None), "to_coo")
+
+
 def of_products(kernels: Sequence[Kernel]) -> bool:
     """Whether all kernels are functions of the products of whole samples."""
     return all(

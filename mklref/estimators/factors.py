@@ -40,6 +40,10 @@ _FEWEST = 64
 """Rows of such a matrix, however many columns there are."""
 _LEAST = 1e-12
 """Rounding of eigenvalues of k(z, z) beside the largest."""
+_NO_FEATURES = (
+    "transform gives the features of approximated kernels with common weights: fit with "
+    "approximation=Nystroem(n_components=300) and multiclass='joint'."
+)
 
 
 class NystroemFactor:
@@ -166,10 +170,8 @@ def _normalized(maker: Any, raw: Array, diagonal: Array, how: Normalizer, label:
 
 def _has_features(model: Any) -> bool:
     """Whether there is a `transform`."""
-    if model.approximation is None:
-        raise AttributeError(
-            "transform gives the features of approximated kernels: fit with approximation=Nystroem(n_components=300)."
-        )
+    if model.approximation is None or getattr(model, "multiclass", "joint") == "independent":
+        raise AttributeError(_NO_FEATURES)
     return True
 
 
@@ -192,16 +194,13 @@ class WithFeatures(_SetOutputMixin, BaseEstimator, auto_wrap_output_keys=None): 
         Raises
         ------
         AttributeError
-            There is no `approximation`.
+            There is no `approximation`, or machines have weights of their own.
         InvalidParameter
-            The model was fitted without one, or has machines with weights of their own.
+            It was so when the model was fitted.
         """
         check_is_fitted(self)
         if not isinstance(self._new_kernels, FactorFamily) or self.weights_.ndim > 1:
-            raise InvalidParameter(
-                "transform gives the features of approximated kernels with common weights: fit with "
-                "approximation=Nystroem(n_components=300) and multiclass='joint'."
-            )
+            raise InvalidParameter(_NO_FEATURES)
         given, X, own = X, self._checked_new(X), self._new_kernels.features
         weights = np.sqrt(self.weights_[self._active])
         found = np.empty((len(X), sum(len(image) for image in self._new_kernels.images)))

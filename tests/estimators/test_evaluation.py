@@ -200,6 +200,22 @@ def test_weights_of_another_number_of_samples_are_refused_also_where_it_is_that_
         stability(Pipeline([]), X, y)
 
 
+@pytest.mark.parametrize("name", ["nope", "X", "standardscaler", "mklclassifier__nope", "svc__sample_weight", 3])
+def test_parameters_that_no_fit_takes_are_named(three_classes, name):
+    X, y, _ = three_classes
+    pipeline = make_pipeline(StandardScaler(), MKLClassifier("linear"))
+    for model in (pipeline, pipeline[-1]):
+        with pytest.raises(InvalidParameter, match=f"params names {name!r}, which fit of {type(model).__name__} does"):
+            evaluate(model, X, y, params={name: 1})
+    taken = {"mklclassifier__sample_weight": np.ones(36), "standardscaler__sample_weight": None}
+    assert evaluate(pipeline, X, y, params=taken).accuracy.value > 0.5
+
+
+def test_a_class_that_few_rows_of_a_fit_lack_is_no_fold_that_is_tested(three_classes):
+    X, y, _ = three_classes
+    assert stability(MKLClassifier("linear", tol=1e-2), X, np.where(np.arange(36) < 2, "rare", y), fits=2, share=0.2)
+
+
 def test_a_search_is_evaluated_by_nested_cross_validation(three_classes):
     X, y, _ = three_classes
     search = MKLClassifierCV("linear, rbf(1)", Cs=[1.0], norms=[1.0], cv=2, tol=1e-2)
