@@ -16,6 +16,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
+from itertools import chain, count
 from math import prod
 from os import PathLike
 from pathlib import Path
@@ -113,6 +114,15 @@ def _require_names(given: Iterable[Any]) -> None:
     names = list(given)
     if len(set(map(str, names))) < len(names):
         raise InvalidInput(f"blocks of X have one name as texts: {', '.join(map(repr, names))}; rename one of them.")
+
+
+def different(names: Iterable[str]) -> list[str]:
+    """Names as keys: functions may share one, or specifications say a kernel twice."""
+    keys: dict[str, None] = {}
+    for name in names:
+        again = (f"{name} ({k})" for k in count(2))
+        keys[next(key for key in chain([name], again) if key not in keys)] = None
+    return list(keys)
 
 
 def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mklref._typing import Array
 from mklref._validate import checked_count
-from mklref.estimators.blocks import joined
+from mklref.estimators.blocks import different, joined
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels import FactorStack
 from mklref.kernels.approximations import CholeskyFactor
@@ -214,8 +214,8 @@ class WithFeatures(_SetOutputMixin, BaseEstimator, auto_wrap_output_keys=None): 
         """KERNEL_j for column j of the features of a kernel."""
         check_is_fitted(self)
         _check_feature_names_in(self, input_features)
-        parts = zip(self._active, self._new_kernels.images, strict=True)
-        return np.array([f"{self.kernel_names_[m]}_{j}" for m, w in parts for j in range(len(w))], dtype=object)
+        names, parts = different(self.kernel_names_), zip(self._active, self._new_kernels.images, strict=True)
+        return np.array([f"{names[m]}_{j}" for m, w in parts for j in range(len(w))], dtype=object)
 
     @available_if(_has_features)  # type: ignore[untyped-decorator]
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:

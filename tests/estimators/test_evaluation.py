@@ -15,7 +15,7 @@ from sklearn.svm import LinearSVC
 
 from mklref import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor, model_selection, plotting
 from mklref.datasets import load
-from mklref.estimators import factors, prediction
+from mklref.estimators import blocks, factors
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget, InvalidType, MKLWarning
 from mklref.kernels import parse
 from mklref.model_selection import Evaluation, evaluate, stability
@@ -41,7 +41,7 @@ def test_contributions_add_up_to_the_score(three_classes, options):
     shares = same.contribution_shares(X_new)  # of kernels that share a name none is lost
     assert list(shares) == ["<lambda>", "<lambda> (2)"]
     assert sum(shares.values()) == pytest.approx(1.0)
-    assert prediction._different(["f", "f (2)", "f", "f"]) == ["f", "f (2)", "f (3)", "f (4)"]
+    assert blocks.different(["f", "f (2)", "f", "f"]) == ["f", "f (2)", "f (3)", "f (4)"]
     number = MKLRegressor("linear, rbf(1)").fit(X, X[:, 0])
     np.testing.assert_allclose(number.contributions(X_new).sum(axis=1) + number.intercept_, number.predict(X_new))
     with pytest.raises(InvalidParameter, match="by = 'variable' is unknown; known names: kernel, group"):
