@@ -7,8 +7,8 @@
 `per_group(":", family)` is then the family on each block, on blocks named alike up to a colon together, and
 on("rna", "rna:*", family) on one of them.
 
-Sparse samples serve kernels of the products x'z, linear and polynomial ones and what is composed of them. The products
-are those of sparse matrices; they and the kernels are dense, as the training matrices are.
+Sparse samples, of SciPy or as a data frame, serve kernels of the products x'z, linear and polynomial ones and what is
+composed of them. The products are those of sparse matrices; they and the kernels are dense, as training matrices are.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
         if not self.weights_.any():
             warn(
                 "MKLOneClass calls every sample an inlier, because the training samples surround the origin of each "
-                "kernel's features, as standardised ones do for linear kernels: take a kernel such as rbf.",
+                "kernel's features, as standardised ones do for linear kernels, or lie there: take one such as rbf.",
                 UselessModelWarning,
             )
 
