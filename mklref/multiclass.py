@@ -109,7 +109,7 @@ class MulticlassProblem(Problem):
     def assign(self, scores: Any) -> Any:
         """The class of each sample from finite scores (k, P): the largest one, or the winner of most pairs.
 
-        Equal numbers of won pairs are decided by how clearly they were won.
+        Equal numbers of won pairs are decided by how clearly they were won. Other scores are `InvalidParameter`.
         """
         scores = checked_array(scores, "scores", ("k", len(self.machines)))
         if self.strategy == "one_vs_one":

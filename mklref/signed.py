@@ -89,7 +89,7 @@ class SignedProblem(Problem):
 
     @np.errstate(over="ignore", invalid="ignore")  # absurd weights are mixed with others
     def feasible(self, weights: Any) -> Array:
-        """Weights with the right trace whose kernel is positive semidefinite, near the given ones.
+        """Weights with the right trace whose kernel is semidefinite, near M given numbers, else `InvalidParameter`.
 
         They are mixed with the uniform combination of the kernels of unit trace until the kernel has no negative
         eigenvalue beyond rounding.

@@ -18,7 +18,7 @@ from sklearn.utils.validation import _check_feature_names, _check_sample_weight,
 from mklref._typing import Array
 from mklref._validate import checked_choice, checked_number, checked_verbosity, require_one_order, require_unmasked
 from mklref.certificate import Bounds
-from mklref.estimators.blocks import SparseFamily, holds_times, is_sparse, joined, of_products
+from mklref.estimators.blocks import SparseFamily, holds_sparse, holds_times, is_sparse, joined, of_products
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
 from mklref.estimators.gram import (
     PRECOMPUTED,
@@ -45,7 +45,7 @@ from mklref.estimators.samples import (
     warn_of_constant,
     warn_of_scales,
 )
-from mklref.estimators.workers import gathered, poll
+from mklref.estimators.workers import gathered, poll, workers_of
 from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidTarget, InvalidType, MKLError, warn
 from mklref.kernels import Kernel, KernelStack
 from mklref.kernels.fitted import as_texts
@@ -165,15 +165,16 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
 
     def _accepts_sparse(self, X: Any) -> Any:
         """The formats of sparse samples that the kernels can read: where all are functions of products."""
-        if not is_sparse(X) or len(X.shape) != 2:
+        if not holds_sparse(X) or len(X.shape) != 2:
             return False
-        kernels = family_of(self.kernels).expand([f"x{j}" for j in range(X.shape[1])])
+        names = getattr(X, "columns", (f"x{j}" for j in range(X.shape[1])))
+        kernels = family_of(self.kernels).expand(list(map(str, names)))
         return "csr" if of_products(kernels) else False
 
     def _texts(self, X: Any, *, reset: bool) -> Any:
         """Texts, which scikit-learn does not check, as a matrix; None for anything else."""
         mixed = hasattr(X, "columns") and holds_times(X)  # of texts and times NumPy makes no array
-        texts = None if is_sparse(X) or mixed else as_texts(X)
+        texts = None if holds_sparse(X) or mixed else as_texts(X)
         if texts is not None:
             _check_feature_names(self, X, reset=reset)
             if reset:
@@ -336,6 +337,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
 
     def _solutions(self, parts: list[Part]) -> tuple[list[Any], Interrupted | None]:
         """The solution of each problem, None for what Ctrl-C has left out, and the interruption."""
+        workers_of(self.n_jobs, len(parts))  # of one machine nobody else asks
         one = partial(solve, tol=self.tol, max_iter=self.max_iter, callback=poll)
         tasks, shown = [(part.problem,) for part in parts], checked_verbosity(self.verbose)
         if len(parts) == 1:
@@ -384,7 +386,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         if texts is not None:
             return texts
         sparse = isinstance(self._new_kernels, SparseFamily)
-        formats = "csr" if sparse or is_sparse(X) else False
+        formats = "csr" if sparse or holds_sparse(X) else False
         X = validated(self, X, known=names is not None, reset=False, accept_sparse=formats)
         if sparse:
             return csr_array(X)

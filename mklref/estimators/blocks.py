@@ -7,8 +7,8 @@
 `per_group(":", family)` is then the family on each block, on blocks named alike up to a colon together, and
 on("rna", "rna:*", family) on one of them.
 
-Sparse samples serve kernels of the products x'z, linear and polynomial ones and what is composed of them. The products
-are those of sparse matrices; they and the kernels are dense, as the training matrices are.
+Sparse samples, of SciPy or as a data frame, serve kernels of the products x'z, linear and polynomial ones and what is
+composed of them. The products are those of sparse matrices; they and the kernels are dense, as training matrices are.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
+from itertools import chain, count
 from math import prod
 from os import PathLike
 from pathlib import Path
@@ -115,6 +116,15 @@ def _require_names(given: Iterable[Any]) -> None:
         raise InvalidInput(f"blocks of X have one name as texts: {', '.join(map(repr, names))}; rename one of them.")
 
 
+def different(names: Iterable[str]) -> list[str]:
+    """Names as keys: functions may share one, or specifications say a kernel twice."""
+    keys: dict[str, None] = {}
+    for name in names:
+        again = (f"{name} ({k})" for k in count(2))
+        keys[next(key for key in chain([name], again) if key not in keys)] = None
+    return list(keys)
+
+
 def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:
     """The blocks of a `MuData`, one for each modality, or of an `AnnData`: X, and what `obsm` holds.
 
@@ -201,6 +211,11 @@ def _columns(block: Any) -> list[str]:
 def is_sparse(X: Any) -> bool:
     """Whether X is a sparse matrix or array of SciPy."""
     return hasattr(X, "tocsr")
+
+
+def holds_sparse(X: Any) -> bool:
+    """Whether scikit-learn makes a sparse matrix of X: one, or a data frame of pandas whose columns all are sparse."""
+    return is_sparse(X) or hasattr(getattr(X, "sparse", None), "to_coo")
 
 
 def of_products(kernels: Sequence[Kernel]) -> bool:

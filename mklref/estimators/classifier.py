@@ -207,7 +207,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of samples whose class is predicted; classes may be Python objects, as in `fit`."""
-        return float(super().score(X, _unboxed(np.asarray(y)), sample_weight))
+        return float(super().score(X, _unboxed(np.ravel(y)), sample_weight))
 
     @property
     def predict_proba(self) -> NoReturn:

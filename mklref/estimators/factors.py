@@ -26,7 +26,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
 
 from mklref._typing import Array
 from mklref._validate import checked_count
-from mklref.estimators.blocks import joined
+from mklref.estimators.blocks import different, joined
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels import FactorStack
 from mklref.kernels.approximations import CholeskyFactor
@@ -40,6 +40,10 @@ _FEWEST = 64
 """Rows of such a matrix, however many columns there are."""
 _LEAST = 1e-12
 """Rounding of eigenvalues of k(z, z) beside the largest."""
+_NO_FEATURES = (
+    "transform gives the features of approximated kernels with common weights: fit with "
+    "approximation=Nystroem(n_components=300) and multiclass='joint'."
+)
 
 
 class NystroemFactor:
@@ -166,10 +170,8 @@ def _normalized(maker: Any, raw: Array, diagonal: Array, how: Normalizer, label:
 
 def _has_features(model: Any) -> bool:
     """Whether there is a `transform`."""
-    if model.approximation is None:
-        raise AttributeError(
-            "transform gives the features of approximated kernels: fit with approximation=Nystroem(n_components=300)."
-        )
+    if model.approximation is None or getattr(model, "multiclass", "joint") == "independent":
+        raise AttributeError(_NO_FEATURES)
     return True
 
 
@@ -192,16 +194,13 @@ class WithFeatures(_SetOutputMixin, BaseEstimator, auto_wrap_output_keys=None): 
         Raises
         ------
         AttributeError
-            There is no `approximation`.
+            There is no `approximation`, or machines have weights of their own.
         InvalidParameter
-            The model was fitted without one, or has machines with weights of their own.
+            It was so when the model was fitted.
         """
         check_is_fitted(self)
         if not isinstance(self._new_kernels, FactorFamily) or self.weights_.ndim > 1:
-            raise InvalidParameter(
-                "transform gives the features of approximated kernels with common weights: fit with "
-                "approximation=Nystroem(n_components=300) and multiclass='joint'."
-            )
+            raise InvalidParameter(_NO_FEATURES)
         given, X, own = X, self._checked_new(X), self._new_kernels.features
         weights = np.sqrt(self.weights_[self._active])
         found = np.empty((len(X), sum(len(image) for image in self._new_kernels.images)))
@@ -215,8 +214,8 @@ class WithFeatures(_SetOutputMixin, BaseEstimator, auto_wrap_output_keys=None): 
         """KERNEL_j for column j of the features of a kernel."""
         check_is_fitted(self)
         _check_feature_names_in(self, input_features)
-        parts = zip(self._active, self._new_kernels.images, strict=True)
-        return np.array([f"{self.kernel_names_[m]}_{j}" for m, w in parts for j in range(len(w))], dtype=object)
+        names, parts = different(self.kernel_names_), zip(self._active, self._new_kernels.images, strict=True)
+        return np.array([f"{names[m]}_{j}" for m, w in parts for j in range(len(w))], dtype=object)
 
     @available_if(_has_features)  # type: ignore[untyped-decorator]
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -293,15 +293,18 @@ def splits_of(cv: Any, y: Any, groups: Any, label: str, *, classifies: bool) -> 
         ) from refused
     if not found:
         raise InvalidParameter(f"{label} has no folds; give a number of them, such as 5.")
-    for f, (train, test) in enumerate(found if classifies else ()):
-        learned, asked = (set(np.ravel(y[rows]).tolist()) for rows in (train, test))
-        if len(learned) > 1 and not asked <= learned:
+    return found
+
+
+def warn_of_classes(folds: Iterable[tuple[Any, Any]]) -> None:
+    """Warn of each fold, targets of its training and its test samples, that does not learn a class it is tested on."""
+    for f, (learned, asked) in enumerate(folds):
+        if len(unseen := np.setdiff1d(asked, learned)):
             warn(
-                f"fold {f} is not trained on the class {min(asked - learned, key=str)!r} of some of its test samples, "
-                "which are wrong whatever is learned: give stratified or fewer folds.",
+                f"fold {f} is not trained on the class {unseen.tolist()[0]!r} of some of its test samples, which are "
+                "wrong whatever is learned: give stratified or fewer folds.",
                 MKLWarning,
             )
-    return found
 
 
 def memberships(splits: Sequence[tuple[Any, Any]], n: int) -> Any:
@@ -329,10 +332,11 @@ def folds_of(splits: Sequence[tuple[Any, Any]], kept: Kept, y: Any, weight: Arra
 
 
 def require_classes(folds: list[Fold], y: Any) -> None:
-    """Raise `InvalidTarget` if a fold is trained with one class."""
+    """Raise `InvalidTarget` if a fold is trained with one class, and warn where it lacks one that it is tested on."""
     for f, fold in enumerate(folds):
         if len(np.unique(y[fold.train])) < 2:
             raise InvalidTarget(
                 f"fold {f}: its training samples are all of the class {y[fold.train].tolist()[0]!r}; give fewer or "
                 "stratified folds."
             )
+    warn_of_classes((y[fold.train], fold.test_y) for fold in folds)

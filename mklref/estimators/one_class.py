@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import OutlierMixin
 
 from mklref._typing import Array
-from mklref._validate import checked_number
+from mklref._validate import checked_flag, checked_number
 from mklref.estimators.base import BaseMKL, Part
 from mklref.exceptions import InvalidParameter, UselessModelWarning, warn
 from mklref.kernels import KernelStack
@@ -76,7 +76,9 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
         """Samples, and 1 for each as its target."""
         share = "the share of samples that may lie outside."
         checked_number("nu", self.nu, "(0, 1]", lambda x: 0.0 < x <= 1.0, share)
-        if self.center is True and self.normalize != "spherical":  # beta_i = c_i / sum c is feasible, K_m beta = 0
+        if (
+            checked_flag("center", self.center) and self.normalize != "spherical"
+        ):  # beta_i = c_i / sum c is feasible, K_m beta = 0
             raise InvalidParameter(
                 "center = True leaves a one-class machine nothing to tell: the origin is the mean of the samples, and "
                 "f = 0 is optimal for every nu; give center=False."
@@ -93,7 +95,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
         if not self.weights_.any():
             warn(
                 "MKLOneClass calls every sample an inlier, because the training samples surround the origin of each "
-                "kernel's features, as standardised ones do for linear kernels: take a kernel such as rbf.",
+                "kernel's features, as standardised ones do for linear kernels, or lie there: take one such as rbf.",
                 UselessModelWarning,
             )
 

@@ -7,9 +7,8 @@ However many new samples there are, what is held beside them and their scores is
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
-from itertools import chain, count
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from mklref._progress import Steps
 from mklref._typing import Array
 from mklref._validate import checked_choice, checked_verbosity
+from mklref.estimators.blocks import different
 from mklref.estimators.factors import FactorFamily, row_blocks
 from mklref.exceptions import InvalidInput, InvalidParameter
 
@@ -108,17 +108,8 @@ class Predicting(BaseEstimator):  # type: ignore[misc]
         centred = parts - parts.mean(axis=0)
         shares = np.einsum("kmp,kp->m", centred, centred.sum(axis=1))
         total = float(shares.sum())
-        names = _different(self.kernel_names_ if by == "kernel" else self.kernel_groups_)
+        names = different(self.kernel_names_ if by == "kernel" else self.kernel_groups_)
         return dict(zip(names, (shares / total if total > 0.0 else 0.0 * shares).tolist(), strict=True))
-
-
-def _different(names: Iterable[str]) -> list[str]:
-    """Names as keys: functions may share one, or specifications say a kernel twice."""
-    keys: dict[str, None] = {}
-    for name in names:
-        again = (f"{name} ({k})" for k in count(2))
-        keys[next(key for key in chain([name], again) if key not in keys)] = None
-    return list(keys)
 
 
 def _within_float64(found: Array) -> Array:

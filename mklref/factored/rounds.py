@@ -17,6 +17,7 @@ from mklref.factored.endless import EntropySamples, FreeSamples
 from mklref.factored.nearby import Nearby
 from mklref.factored.samples import Samples
 from mklref.factored.shard import Own, Shard, Total
+from mklref.factored.weights import IN_MEMORY
 from mklref.kernels.factor_stack import FactorStack, sum_in_pairs
 from mklref.losses import Logistic, Loss
 from mklref.problem import Problem
@@ -89,7 +90,7 @@ def samples_for(loss: Loss, y: Array, costs: Array) -> Samples:
     if form is None or (len(y) and (mixed or (not bounded.any() and form.curvature == 0.0))):
         raise NotApplicable(
             f"the solver for kernels as factors takes losses whose dual is a quadratic on a box; {loss} is none. "
-            "For small n solve the matrices: problem.replace(kernels=problem.kernels.dense_stack())."
+            + IN_MEMORY
         )
     if form.absolute == 0.0 and not (np.isfinite(lower) | np.isfinite(upper)).any():
         return FreeSamples(loss, y, costs)

@@ -29,6 +29,7 @@ from mklref.regularizers.norms import p_norm
 
 _LEAST = 1e-3
 """Share of the largest variable, or of its power in phi, that every variable has at a start."""
+IN_MEMORY = "For small n take matrices: approximation=None, or problem.replace(kernels=problem.kernels.dense_stack())."
 _FLAT = 1e-14
 """An exponent 1/p of shares that is as small leaves every weight at 1, to the accuracy of a certificate."""
 
@@ -132,6 +133,5 @@ def psi_of(regularizer: Regularizer, kernels: int) -> Psi:
                 return Psi(owner, group=np.arange(len(scale)), scale=scale, across=1.0 / total)
             return Psi(each, group=owner, scale=scale, within=1.0 / q, across=1.0 / total)
     raise NotApplicable(
-        f"the solver for kernels as factors takes Lp, Fixed, ElasticNet and Groups, not {regularizer}. For small n "
-        "solve the matrices: problem.replace(kernels=problem.kernels.dense_stack())."
+        f"the solver for kernels as factors takes Lp, Fixed, ElasticNet and Groups, not {regularizer}. {IN_MEMORY}"
     )

@@ -14,7 +14,7 @@ from sklearn.utils.metaestimators import _safe_split
 
 from mklref._typing import Array
 from mklref._validate import checked_verbosity, shown
-from mklref.estimators.folds import splits_of
+from mklref.estimators.folds import splits_of, warn_of_classes
 from mklref.estimators.workers import Unfinished, gathered
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.model_selection.resampling import checked_params, fitted_to, require_some, samples_of, was_interrupted
@@ -233,6 +233,8 @@ def evaluate(
     X, y, groups = samples_of(model, X, y, params, groups)
     classifies = is_classifier(model)
     splits = splits_of(_cv(test, classifies, random_state), y, groups, f"test = {test}", classifies=classifies)
+    if classifies:
+        warn_of_classes((y[train], y[rows]) for train, rows in splits)
     tasks = [(model, X, y, train, rows, params) for train, rows in splits]
     found, interrupted = gathered(_part, tasks, n_jobs=n_jobs, label="evaluate", shown=shown)
     require_some("evaluate", len(found), len(splits), interrupted)

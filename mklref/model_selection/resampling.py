@@ -7,15 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from inspect import signature
 from typing import Any
 
 import numpy as np
+from sklearn import get_config
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_method_params, column_or_1d, has_fit_parameter
+from sklearn.utils.validation import _check_method_params, column_or_1d
 
 from mklref._typing import Array
 from mklref._validate import as_one_kind, checked_count, checked_number, checked_verbosity, require_one_order
@@ -53,7 +55,20 @@ def samples_of(
             raise InvalidInput(
                 f"params[{name!r}] has {len(own)} entries for {len(targets)} samples; give one for each."
             )
+        if not _takes(model, name):
+            raise InvalidParameter(f"params names {name!r}, which fit of {type(model).__name__} does not take.")
     return tuple(found)
+
+
+def _takes(model: Any, name: Any) -> bool:
+    """Whether `fit` takes a parameter of this name beside X and y; of a pipeline that of the step, STEP__NAME."""
+    if not isinstance(name, str) or not hasattr(model, "fit"):
+        return False
+    if isinstance(model, Pipeline) and not get_config()["enable_metadata_routing"]:
+        step, _, own = name.partition("__")
+        return _takes(model.named_steps.get(step), own)
+    _, _, *others = signature(model.fit).parameters.values()
+    return any(other.name == name or other.kind is other.VAR_KEYWORD for other in others)
 
 
 def fitted_to(model: Any, X: Any, y: Any, train: Any, params: Mapping[str, Any] | None) -> Any:
@@ -193,8 +208,6 @@ def stability(
             f"model is {type(model).__name__}, which learns no kernel weights; give MKLClassifier, MKLRegressor, a "
             "search, or a pipeline that ends in one."
         )
-    if unknown := [name for name in params or {} if not has_fit_parameter(model, name)]:
-        raise InvalidParameter(f"params names {unknown[0]!r}, which fit of {type(model).__name__} does not take.")
     X, y, _ = samples_of(model, X, y, params)
     cut: Any = StratifiedShuffleSplit if is_classifier(model) else ShuffleSplit
     parts = cut(fits, train_size=share, random_state=random_state)

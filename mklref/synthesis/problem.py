@@ -153,7 +153,7 @@ def correlations(kernels: Array, beta: Array) -> Array:
 
 
 def lambda_max(problem: SynthesisProblem) -> float:
-    """The smallest lambda from which on A = 0 is optimal.
+    """The smallest lambda from which on A = 0 is optimal; `InvalidType` for what is no `SynthesisProblem`.
 
     A = 0 is optimal exactly if Z = K'beta lies in the subdifferential of the penalty at 0, with beta = -C V'(0, y):
 

@@ -186,7 +186,9 @@ def plausible(
             continue
         given, upper, lower, unit = _bounds(reading)
         left, as_given = (max(abs(relative(u - lower, max(abs(u), unit))), 0.1 * tol) for u in (upper, given))
-        allowed = min(share, PLAUSIBLE_IF_FITTED) if reading.adapted else share
+        # Of K_m + rI, and of a smooth loss, which is such an r, an inexact machine at a large C is nearly a solution.
+        softer = reading.fault in ("ridge on the kernels", "another loss")
+        allowed = 0.0 if softer else min(share, PLAUSIBLE_IF_FITTED) if reading.adapted else share
         if left > min(max(allowed * min(gap, 1.0), tol), 0.2 * gap):
             continue
         if (

@@ -87,6 +87,8 @@ def check_value(problem: Problem, value: Any, *, rtol: float = 1e-6) -> None:
     number = value.item() if isinstance(value, np.ndarray) and value.size == 1 else value
     stated = checked_real("value", number, "give a number: the optimal value of a model, for instance 12.5.")
     tol = checked_tolerance("rtol", rtol)
+    if not np.isfinite(stated):
+        raise AssertionError(f"the value is {stated}, as of a model that is infeasible, unbounded or not solved.")
     certificate = native.solve(problem, tol=0.1 * tol).certificate
     interval = certificate.lower, certificate.upper
     if not certificate.is_optimal(0.1 * tol):

@@ -152,6 +152,10 @@ def test_stops_are_all_reported_and_obeyed(name, stop):
 def test_weights_that_stand_still_are_not_optimal():
     """The cheap criterion of 5.1.3 stops plain descent at a gap of 16 %, and the status says so."""
     solution = algorithms.gradient_descent(cancer(), tol=1e-2, stop="weights")
+    last = len(solution.history)
+    for limit in ({"max_iter": last}, {"callback": lambda record: record.iteration + 1 == last}):
+        again = algorithms.gradient_descent(cancer(), tol=1e-2, stop="weights", **limit)
+        assert (again.status, len(again.history)) == (Status.INACCURATE, last)
     assert solution.history.records[-1].measures["weights"] <= 1e-2
     assert solution.status is Status.INACCURATE
     assert solution.certificate.relative_gap > 0.1

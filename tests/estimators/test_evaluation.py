@@ -15,7 +15,7 @@ from sklearn.svm import LinearSVC
 
 from mklref import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor, model_selection, plotting
 from mklref.datasets import load
-from mklref.estimators import factors, prediction
+from mklref.estimators import blocks, factors
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget, InvalidType, MKLWarning
 from mklref.kernels import parse
 from mklref.model_selection import Evaluation, evaluate, stability
@@ -41,7 +41,7 @@ def test_contributions_add_up_to_the_score(three_classes, options):
     shares = same.contribution_shares(X_new)  # of kernels that share a name none is lost
     assert list(shares) == ["<lambda>", "<lambda> (2)"]
     assert sum(shares.values()) == pytest.approx(1.0)
-    assert prediction._different(["f", "f (2)", "f", "f"]) == ["f", "f (2)", "f (3)", "f (4)"]
+    assert blocks.different(["f", "f (2)", "f", "f"]) == ["f", "f (2)", "f (3)", "f (4)"]
     number = MKLRegressor("linear, rbf(1)").fit(X, X[:, 0])
     np.testing.assert_allclose(number.contributions(X_new).sum(axis=1) + number.intercept_, number.predict(X_new))
     with pytest.raises(InvalidParameter, match="by = 'variable' is unknown; known names: kernel, group"):
@@ -198,6 +198,22 @@ def test_weights_of_another_number_of_samples_are_refused_also_where_it_is_that_
         stability(pipeline, X, y, params={"model__sample_weight": np.ones(36)})
     with pytest.raises(InvalidType, match="model is Pipeline, which learns no kernel weights"):
         stability(Pipeline([]), X, y)
+
+
+@pytest.mark.parametrize("name", ["nope", "X", "standardscaler", "mklclassifier__nope", "svc__sample_weight", 3])
+def test_parameters_that_no_fit_takes_are_named(three_classes, name):
+    X, y, _ = three_classes
+    pipeline = make_pipeline(StandardScaler(), MKLClassifier("linear"))
+    for model in (pipeline, pipeline[-1]):
+        with pytest.raises(InvalidParameter, match=f"params names {name!r}, which fit of {type(model).__name__} does"):
+            evaluate(model, X, y, params={name: 1})
+    taken = {"mklclassifier__sample_weight": np.ones(36), "standardscaler__sample_weight": None}
+    assert evaluate(pipeline, X, y, params=taken).accuracy.value > 0.5
+
+
+def test_a_class_that_few_rows_of_a_fit_lack_is_no_fold_that_is_tested(three_classes):
+    X, y, _ = three_classes
+    assert stability(MKLClassifier("linear", tol=1e-2), X, np.where(np.arange(36) < 2, "rare", y), fits=2, share=0.2)
 
 
 def test_a_search_is_evaluated_by_nested_cross_validation(three_classes):

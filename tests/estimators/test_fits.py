@@ -22,6 +22,7 @@ from mklref import (
     MKLRegressor,
     MKLRegressorCV,
     MulticlassProblem,
+    Power,
     Problem,
     certify,
     reference,
@@ -34,6 +35,7 @@ from mklref.exceptions import (
     InvalidParameter,
     InvalidTarget,
     InvalidType,
+    NotApplicable,
     ScaleWarning,
     UselessModelWarning,
 )
@@ -202,7 +204,7 @@ def test_a_region_that_is_everything_is_said(three_classes, normalize):
         model = MKLOneClass("linear", nu=0.2, normalize=normalize).fit(X)
     assert not model.decision_function(9.0 * X).any()
     with pytest.raises(InvalidParameter, match="center = True leaves a one-class machine nothing to tell"):
-        MKLOneClass("rbf:20", center=True, normalize=normalize).fit(X)
+        MKLOneClass("rbf:20", center=np.True_, normalize=normalize).fit(X)
 
 
 @pytest.mark.parametrize(
@@ -259,6 +261,8 @@ def test_iteration_limit_is_said():
     [
         ({"kernels": "rfb:1"}, InvalidParameter, "'rfb:1' is not understood: known are linear"),
         ({"kernels": 3}, InvalidType, "kernels is int; give a specification such as"),
+        ({"n_jobs": 0}, InvalidParameter, "n_jobs = 0 must be a number of tasks at a time"),
+        ({"norm": Power(1), "approximation": 3}, NotApplicable, "take matrices: approximation=None, or problem"),
         ({"kernels": []}, InvalidParameter, "kernels is empty; give at least one kernel"),
         ({"kernels": lambda A, B: A}, InvalidInput, r"returned shape \(8, 3\) for 8 and 8 samples; it takes two"),
         ({"kernels": lambda A, B: 1.0 - np.square(A[:, None] - B).sum(-1)}, InvalidKernel, "a negative 2x2 minor"),

@@ -194,7 +194,7 @@ def test_clone_and_joblib(data):
         (MKLClassifier("linear, rbf(1)"), False),
         (MKLRegressor("linear", approximation=3), False),
         (MKLClassifier("precomputed"), False),
-        (MKLClassifier("on(age, linear)"), False),
+        (MKLClassifier("on(left, age, linear)"), False),
     ],
 )
 def test_tags_say_whether_sparse_samples_are_read(model, sparse):
@@ -207,19 +207,23 @@ def test_features_are_named_and_come_as_data_frames(data):
     model = MKLClassifier("linear, rbf(1)", norm=2, approximation=2).set_output(transform="pandas").fit(frame, y)
     features = model.transform(frame)
     assert list(features.columns) == ["linear_0", "linear_1", "rbf:1_0", "rbf:1_1"]
+    twice = clone(model).set_params(kernels=["linear"] * 2, approximation=1).fit(frame, y)
+    assert list(twice.get_feature_names_out()) == ["linear_0", "linear (2)_0"]
     np.testing.assert_array_equal(features.to_numpy(), model.set_output(transform="default").transform(frame))
     united = make_union(StandardScaler(), clone(model)).set_output(transform="pandas").fit_transform(frame, y)
     assert list(united.columns)[3:5] == ["standardscaler__d", "mklclassifier__linear_0"]
     blocks = {"left": frame[["a", "b"]].set_axis(range(7, 87)), "right": X[:, 2:]}
     assert list(clone(model).set_output(transform="pandas").fit(blocks, y).transform(blocks).index) == [*range(7, 87)]
-    for name in ("transform", "set_output", "get_feature_names_out"):
-        assert not hasattr(MKLClassifier(), name)
+    for name, apart in product(("transform", "set_output", "get_feature_names_out"), ({}, {"approximation": 2})):
+        assert not hasattr(MKLClassifier(multiclass="independent", **apart), name)
 
 
 def test_classes_that_are_python_objects_are_scored_as_they_are_fitted(data):
     X, y, _ = data
     model = MKLClassifier("linear").fit(X, y == "yes")
     assert model.score(X, (y == "yes").astype(object)) == model.score(X, list(y == "yes")) > 0.8
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.score(X, None)
 
 
 def test_probabilities_by_calibration(data):

@@ -271,6 +271,17 @@ def test_a_class_that_a_fold_does_not_learn_is_named(three_classes):
         assert str(one.message).startswith(f"fold {f} is not trained on the class {name!r} of some of its test")
 
 
+def test_a_class_without_weight_is_not_asked_for_and_teaches_nothing(samples):
+    X, y, _ = samples
+    y, weight = np.where(np.arange(len(y)) < 3, "rare", y), np.ones(len(y))
+    search = MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], cv=KFold(3), tol=1e-2)
+    weight[:3] = 0.0
+    search.fit(X, y, sample_weight=weight)
+    weight[0], search.cv = 1.0, 3
+    with pytest.warns(MKLWarning, match="is not trained on the class .rare. of some of its test"):
+        search.fit(X, y, sample_weight=weight)
+
+
 def test_nothing_is_left_of_an_earlier_search(samples):
     X, y, _ = samples
     model = MKLClassifierCV("linear", Cs=[1.0], norms=np.array(1.0), cv=3)

@@ -339,7 +339,8 @@ def test_sparse_samples_are_as_dense_ones(three_classes, options):
     model = MKLClassifier("linear, poly(2), total(linear, poly(3))", norm=2.0, tol=1e-8, **options)
     dense = clone(model).fit(X, y)
     weight = np.random.default_rng(0).integers(0, 3, 36)
-    for made, new in ((csr_array(X), csr_array(X_new)), (csr_array(X).tocsc(), X_new)):
+    frame, frame_new = (pd.DataFrame(a).astype(pd.SparseDtype("float", 0.0)) for a in (X, X_new))
+    for made, new in ((frame, frame_new), (csr_array(X), csr_array(X_new)), (csr_array(X).tocsc(), X_new)):
         sparse = clone(model).fit(made, y)
         np.testing.assert_allclose(sparse.decision_function(new), dense.decision_function(X_new), atol=1e-3)
     assert cross_val_score(model, csr_array(X), y, cv=3).tolist() == cross_val_score(model, X, y, cv=3).tolist()
@@ -351,8 +352,9 @@ def test_sparse_samples_are_as_dense_ones(three_classes, options):
     turned = vstack([csr_array(X[:18]), csr_array(X[18:, ::-1])[:, ::-1]])  # sums of products in another order
     gram = raw_family("linear", turned, None, "memory", Normalizer())[0].matrix(0)
     np.testing.assert_array_equal(gram, gram.T)
-    with pytest.raises(InvalidType, match=r"X is sparse, which kernels of products .* sparse_threshold=0"):
-        MKLClassifier("rbf(1)").fit(csr_array(X), y)
+    for refused in (csr_array(X), frame):
+        with pytest.raises(InvalidType, match=r"X is sparse, which kernels of products .* sparse_threshold=0"):
+            MKLClassifier("rbf(1)").fit(refused, y)
     with pytest.raises(InvalidParameter, match=r"saved with joblib\.dump"):
         sparse.save("model.npz")
 

@@ -138,12 +138,9 @@ def test_a_multiple_is_named_up_to_the_tolerance_of_the_optimal_value(problem, o
     assert ("n times" in str(failure.value)) is named
 
 
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [(np.nan, "is off by"), (np.inf, "is off by"), (-np.inf, "is off by"), (10**400, "the value inf is off by inf")],
-)
+@pytest.mark.parametrize(("value", "said"), [(np.nan, "nan"), (np.inf, "inf"), (-np.inf, "-inf"), (10**400, "inf")])
 def test_values_that_are_not_finite_fail_and_integers_beyond_float64(problem, value, said):
-    with pytest.raises(AssertionError, match=said):
+    with pytest.raises(AssertionError, match=rf"the value is {said}, as of a model that is infeasible"):
         check_value(problem, value)
 
 

@@ -7,6 +7,7 @@ import re
 import numpy as np
 import pytest
 from makers import make_problem
+from sklearn.svm import SVC
 from testing.planted import (
     L1,
     L2,
@@ -22,7 +23,7 @@ from testing.planted import (
     without_constraint,
 )
 
-from mklref import solve
+from mklref import Problem, solve
 from mklref.certificate.verdict import apart
 from mklref.kernels import center, normalize
 from mklref.regularizers import Fixed, Groups, HalfPower, Lp, Tikhonov, WeightedL1, WeightedLp
@@ -210,6 +211,20 @@ def test_a_missing_intercept_is_no_trace_of_a_ridge_or_of_a_penalty():
     assert (finding.fault, finding.others) == ("wrong intercept", ())
     (finding,) = judge(problem, Answer(*point(problem.replace(intercept=False)))).findings
     assert (finding.fault, finding.others) == ("missing intercept constraint", ())
+
+
+@pytest.mark.parametrize("tol", [1e-2, 1e-3])
+@pytest.mark.parametrize("n", [22, 46])
+def test_an_inexact_machine_at_a_large_C_solves_no_softer_problem(n, tol):
+    """Scores that err by tol are nearly those of a ridge of tol/beta_i, or of squared losses."""
+    rng = np.random.default_rng(57)
+    X = rng.normal(size=(n, 3))
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=-1) / (2.0 * np.array([0.5, 1.0, 3.0])[:, None, None] ** 2))
+    problem = Problem(K, np.where(rng.normal(size=n) > 0.0, 1.0, -1.0), C=1e4, regularizer=Fixed(np.ones(3) / 3.0))
+    machine, beta = SVC(kernel="precomputed", C=1e4, tol=tol).fit(K.mean(axis=0), problem.y), np.zeros(n)
+    beta[machine.support_] = machine.dual_coef_[0]
+    (finding,) = judge(problem, Answer(beta, np.ones(3) / 3.0, machine.intercept_[0])).findings
+    assert {finding.fault, *finding.others} <= {"machine not solved", "inaccurate"}
 
 
 def test_a_wrong_intercept_is_not_called_another_unit_of_what_is_right():
