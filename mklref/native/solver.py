@@ -137,7 +137,7 @@ def solve(
 
 
 def _left_open(solution: Solution, problem: Problem, tol: float) -> bool:
-    """Whether rounding to float32, and it alone, has left more of P* open than the wanted gap: 1/2 theta's ||beta||^2."""
+    """Whether rounding to float32, and it alone, leaves more of P* open than the wanted gap: 1/2 theta's ||beta||^2."""
     bounds, beta = solution.certificate, solution.dual_coef
     if bounds.gap - bounds.rounding > tol * bounds.size:
         return False
