@@ -18,10 +18,11 @@ from typing import Any
 
 import numpy as np
 
-from mklref._threads import blas_threads
+from mklref._threads import blas_threads, threads
 from mklref._typing import Array
 from mklref.kernels import ArrayStack, KernelStack, LazyStack
 from mklref.kernels.reader import Reader
+from mklref.machines.loops import loops
 from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.machines.smo import Part, SMOMachine
 
@@ -43,7 +44,14 @@ def room_of(stack: KernelStack) -> int:
 
 
 def kernels_of(stack: KernelStack, samples: Any, parts: int = 1) -> KernelStack:
-    """The kernels of some of the samples; of a stack that is costly in memory, if there is room for so many parts."""
+    """The kernels of some of the samples; of a stack that is costly in memory, if there is room for so many parts.
+
+    Nothing certifies those of an `ArrayStack`: they have no slack.
+    """
+    if isinstance(stack, ArrayStack):
+        matrices = np.empty((len(stack), len(samples), len(samples)), stack.dtype)
+        loops.gather(loops.Stack(list(stack.matrices)), samples, matrices, threads())
+        return ArrayStack.trusted(list(matrices))
     reader = getattr(stack, "reader", None) or Reader(stack)
     if not stack.costly or reader.itemsize * len(stack) * len(samples) ** 2 > room_of(stack) / parts:
         return stack.part(samples)

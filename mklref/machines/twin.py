@@ -48,6 +48,12 @@ def apply_rows(stack: Stack, kernels: Any, index: Any, delta: Array, images: Arr
             images[m] += step * stack.matrices[m][i].astype(np.float64, copy=False)
 
 
+def gather(stack: Stack, index: Any, parts: FloatArray, threads: int) -> None:
+    """parts[m] = K_m[index, index]."""
+    for part, matrix in zip(parts, stack.matrices, strict=True):
+        part[:] = matrix[np.ix_(index, index)]
+
+
 def quadratic_program(
     P: Array, c: Array, bounds: int, G: Array, h: Array, a: Array | None, x: Array, u: Array, tol: float, max_steps: int
 ) -> bool:

@@ -93,6 +93,17 @@ def test_whole_matrices_from_their_lower_triangles(dtype, threads, n, rng):
     np.testing.assert_allclose(images, twin_images, rtol=1e-11, atol=1e-12 * np.abs(twin_images).max())
 
 
+@every_dtype
+@with_threads
+def test_gather(dtype, threads, rng):
+    matrices = [rng.normal(size=(600, 600)).astype(dtype) for _ in range(3)]
+    index = np.sort(rng.permutation(600)[:450])
+    for implementation in (loops, twin):
+        parts = np.zeros((3, 450, 450), dtype=dtype)
+        implementation.gather(implementation.Stack(matrices), index, parts, threads)
+        np.testing.assert_array_equal(parts, np.stack(matrices)[:, index][:, :, index])
+
+
 def test_columns_beyond_one_block(rng):
     """Rows are accumulated in blocks of 1024 columns; the seam must not show."""
     n = 1100
@@ -123,6 +134,7 @@ def valid(name):
     return {
         "combine_rows": {"stack": K, "index": index, "threads": 1} | combined,
         "apply_rows": {"stack": K, "index": index, "threads": 1} | applied,
+        "gather": {"stack": K, "index": index, "threads": 1, "parts": np.zeros((2, 2, 2))},
         "smo": {"stack": K, "absolute": 0.0, "equality": True, "max_seconds": 1.0} | combined | box | limits,
         "quadratic_program": {"x": np.ones(2), "u": np.ones(2)} | program | limits,
     }[name]
@@ -132,7 +144,7 @@ def call(name, **changes):
     getattr(loops, name)(**{**valid(name), **changes})
 
 
-@pytest.mark.parametrize("name", ["combine_rows", "apply_rows", "smo", "quadratic_program"])
+@pytest.mark.parametrize("name", ["combine_rows", "apply_rows", "gather", "smo", "quadratic_program"])
 def test_the_calls_below_are_valid_before_they_are_changed(name):
     call(name)
 
@@ -149,6 +161,10 @@ def test_the_calls_below_are_valid_before_they_are_changed(name):
         ("apply_rows", {"delta": np.ones(3)}, "index and delta must have one length"),
         ("apply_rows", {"kernels": np.array([2])}, "an index is out of range"),
         ("apply_rows", {"index": np.array([0, 3])}, "an index is out of range"),
+        ("gather", {"index": np.array([0, 3])}, "an index is out of range"),
+        ("gather", {"parts": np.zeros((2, 2, 3))}, r"parts must be \(M, k, k\)"),
+        ("gather", {"parts": np.zeros((1, 2, 2))}, r"parts must be \(M, k, k\)"),
+        ("gather", {"parts": np.zeros((2, 2, 2), dtype=np.float32)}, "the dtype of the stack"),
         ("smo", {"weights": np.ones(3)}, r"weights must be \(M,\)"),
         ("smo", {"rows": np.zeros((2, 3))}, r"rows must be \(n, n\)"),
         *(("smo", {one: np.zeros(4)}, r"must be \(n,\)") for one in ("diagonal", "lower", "upper", "beta", "gradient")),
@@ -179,6 +195,7 @@ def test_wrong_shapes_and_indices_are_refused(name, changes, says):
         ("combine_rows", {"rows": np.zeros(9)}),
         ("apply_rows", {"delta": [1.0, 1.0]}),
         ("apply_rows", {"images": np.zeros((2, 6))[:, ::2]}),
+        ("gather", {"parts": np.zeros((2, 4, 4))[:, ::2, ::2]}),
         ("smo", {"beta": np.zeros(3, dtype=np.float32)}),
         ("smo", {"gradient": np.broadcast_to(0.0, 3)}),
         ("smo", {"stack": [np.eye(3)]}),

@@ -108,6 +108,19 @@ NB_MODULE(_loops, m) {
         "stack"_a, "kernels"_a.noconvert(), "index"_a.noconvert(), "delta"_a.noconvert(), "images"_a.noconvert(), "threads"_a);
 
     m.def(
+        "gather",
+        [](const Stack &stack, Indices index, nb::ndarray<nb::ndim<3>, nb::c_contig, nb::device::cpu> parts, int threads) {
+            const auto &K = stack.matrices;
+            require(static_cast<Index>(parts.shape(0)) == K.count() && parts.shape(1) == index.shape(0) && parts.shape(2) == index.shape(0),
+                    "parts must be (M, k, k)");
+            require(parts.dtype() == (K.single ? nb::dtype<float>() : nb::dtype<double>()), "parts must have the dtype of the stack");
+            require_indices(index, K.n);
+            nb::gil_scoped_release nogil;
+            mklref::gather(K, index.data(), static_cast<Index>(index.shape(0)), parts.data(), threads);
+        },
+        "stack"_a, "index"_a.noconvert(), "parts"_a.noconvert(), "threads"_a);
+
+    m.def(
         "smo",
         [](const Stack &stack, ConstVector weights, Matrix rows, Flags ready, ConstVector diagonal, ConstVector lower,
            ConstVector upper, double absolute, bool equality, Vector beta, Vector gradient, double tol, Index max_steps, double max_seconds,

@@ -71,6 +71,9 @@ void combine_rows(const Matrices &K, const double *weights, const Index *index, 
 void apply_rows(const Matrices &K, const Index *kernels, Index kernel_count, const Index *index, const double *delta,
                 Index count, double *images, int threads);
 
+// parts[m] = K_m[index, index], (M, count, count) of the dtype of the stack: the kernels of some of the samples.
+void gather(const Matrices &K, const Index *index, Index count, void *parts, int threads);
+
 // A box-constrained quadratic over beta, with the pairwise steps that keep 1'beta if `equality`:
 //   minimise 1/2 beta'(Q + diag(shift)) beta - linear'beta + absolute |beta|_1,   lower <= beta <= upper
 // Q = sum_m weights[m] K_m is read through rows that are formed when first touched.

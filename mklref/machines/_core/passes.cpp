@@ -213,4 +213,16 @@ void apply_rows(const Matrices &K, const Index *kernels, Index kernel_count, con
     });
 }
 
+void gather(const Matrices &K, const Index *index, Index count, void *parts, int threads) {
+    parallel(K.count(), K.count() * count * count, threads, [&](Index m) {
+        by_type(K, [&](auto zero) {
+            auto *part = static_cast<decltype(zero) *>(parts) + m * count * count;
+            for (Index r = 0; r < count; ++r) {
+                const auto *row = matrix<decltype(zero)>(K, m) + index[r] * K.n;
+                for (Index c = 0; c < count; ++c) *part++ = row[index[c]];
+            }
+        });
+    });
+}
+
 }  // namespace mklref
