@@ -175,7 +175,8 @@ class SignedProblem(Problem):
         eigenvalue of Z, n u ||Z||. Every constraint is divided by trace K_m: small kernels count as much as large ones.
         """
         K = self.kernels.dense().astype(np.float64) / self.traces[:, None, None]
-        squares, mu = self.kernels.quadratic(beta) / self.traces, mu * self.traces
+        images, mu = self.kernels.apply(beta), mu * self.traces
+        squares, errors = images @ beta / self.traces, squares_error(self, beta, images) / self.traces
         values, vectors = np.linalg.eigh(0.5 * Z + 0.5 * Z.T)
         Z = (vectors * np.maximum(values, 0.0)) @ vectors.T
         left = squares + np.einsum("ij,mij->m", Z, K)
@@ -190,7 +191,7 @@ class SignedProblem(Problem):
             Z = Z + np.einsum("m,mij->ij", correction, K)
             left = squares + np.einsum("ij,mij->m", Z, K)
         rounding = growth(Z.size) * UNIT * np.einsum("ij,mij->m", np.abs(Z), np.abs(K))
-        if not np.isfinite(Z).all() or not np.all(np.abs(left - level) <= 1e-9 * abs(level) + rounding):
+        if not np.isfinite(Z).all() or not np.all(np.abs(left - level) <= 1e-9 * abs(level) + rounding + errors):
             return np.inf, 0.0
         values = np.linalg.eigvalsh(Z)
         shift, noise = max(0.0, -float(values[0])), len(Z) * UNIT * float(np.abs(values).max())

@@ -10,6 +10,8 @@ from abc import ABC, abstractmethod
 from inspect import isabstract
 from typing import Any, ClassVar
 
+import numpy as np
+
 from mklref._conic.model import Model
 from mklref._conic.scaling import Factors
 from mklref.problem import Problem, is_one_machine
@@ -42,10 +44,18 @@ class Formulation(ABC):
 
 def _in_disguise(machine: Problem) -> str | None:
     """Why its loss or regulariser has no statement: made from one of ours, as which it would be stated."""
-    parts: tuple[Any, ...] = (machine.loss, machine.regularizer, getattr(machine.regularizer, "g", None))
-    for part in parts:
+    x, rho = (np.geomspace(1e-2, 1e2, k) for k in (machine.n_samples, machine.n_kernels))
+    g = getattr(machine.regularizer, "g", None)
+    parts: Any = (machine.loss, x, machine.y), (machine.regularizer, rho), (g, x)
+    for part, *at in parts:
         ours: Any = next((kind for kind in type(part).__mro__ if kind.__module__.startswith("mklref.")), None)
-        if ours and not isabstract(ours) and type(part).value is not ours.value:
+        if ours in (None, type(part)) or isabstract(ours):
+            continue
+        stated = object.__new__(ours)
+        vars(stated).update(vars(part))
+        with np.errstate(all="ignore"):  # what a value reads may be another one too, such as the margin of a hinge
+            same = type(part).value is ours.value and np.array_equal(part.value(*at), stated.value(*at))
+        if not same:
             base = [kind.__name__ for kind in ours.__mro__ if isabstract(kind)][-1]
             return f"{part} would be stated as the {ours.__name__} that it is made from; derive it from {base}."
     return None

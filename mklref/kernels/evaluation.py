@@ -249,7 +249,8 @@ class Block:
 
     def _products(self, columns: Columns) -> FloatArray:
         x, z = (part.columns(columns)[i] for part, i in self._sides)
-        return np.asarray(x @ x.T if self._whole else x @ z.T)
+        with np.errstate(over="ignore", invalid="ignore"):  # -inf + inf, where a library adds up in another order
+            return np.asarray(x @ x.T if self._whole else x @ z.T)
 
     def _squares(self, columns: Columns) -> FloatArray:
         if self._sides[0][0].columns(columns).shape[1] == 1:

@@ -344,10 +344,12 @@ def test_beta_is_short_where_functions_pass_through_the_targets(monkeypatch):
     assert mklref.solve(given).status is Status.OPTIMAL
 
 
-@pytest.mark.parametrize(("loss", "C", "p"), [("pinball:0.5", 1e5, 1), ("pinball:0.5", 1e6, 1.3), ("hinge", 1e9, 1)])
-def test_a_path_that_ends_beside_the_targets_goes_on_by_way_of_the_matrices(monkeypatch, loss, C, p):
-    """Residuals of 1e-12 cost C each; the gap was 8e-6, 2e-5, 5e-5."""
-    rng = np.random.default_rng(0)
+@pytest.mark.parametrize(
+    ("loss", "C", "p", "seed"), [("pinball:0.5", 1e5, 1, 3), ("pinball:0.5", 1e6, 1.3, 3), ("hinge", 1e9, 1, 11)]
+)
+def test_a_path_that_ends_beside_the_targets_goes_on_by_way_of_the_matrices(monkeypatch, loss, C, p, seed):
+    """Residuals of 1e-12 cost C each; the gap was 2e-5, 1e-3, 3e-5 and more, on six kinds of processors."""
+    rng = np.random.default_rng(seed)
     L, y = [rng.normal(size=(20, 40)), rng.normal(size=(20, 30))], rng.normal(size=20)
     given = mklref.Problem(
         kernels.FactorStack(L), np.sign(y) if loss == "hinge" else y, loss=loss, C=C, regularizer=Lp(p)

@@ -73,6 +73,16 @@ def test_scores_that_vanish_leave_a_lower_bound(rng):
     assert (bounds.lower, bounds.upper) == pytest.approx((6.0, 6.0), rel=1e-12)
 
 
+def test_squares_that_differ_by_rounding_alone_leave_a_lower_bound(rng):
+    """Of multiples of one kernel, which sees 1e-7 of beta: the squares keep less digits than lambda has to have."""
+    x, y = rng.normal(size=(2, 5))
+    K, C = np.outer(x, x) / (x @ x), 1e7
+    problem = SignedProblem([K, 0.7 * K], y, C=C, loss="squared", trace=1.0, intercept=False)
+    beta = C * (y - C / (1.0 + C) * (K @ y))
+    bounds = problem.certify(beta, problem.feasible(np.ones(2)), 0.0, np.zeros((5, 5)))
+    assert (bounds.lower, bounds.upper) == pytest.approx((0.5 * y @ beta, 0.5 * y @ beta), rel=1e-6)
+
+
 def test_an_intercept_that_the_problem_does_not_have_certifies_nothing():
     problem = make(intercept=False)
     with pytest.raises(InvalidParameter, match=r"intercept = 0\.2 must be 0: the problem has no intercept"):

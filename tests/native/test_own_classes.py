@@ -10,7 +10,7 @@ from makers import make_problem
 
 import mklref
 from mklref.exceptions import InvalidParameter, NotApplicable
-from mklref.losses import Loss, QuadraticDual, Squared
+from mklref.losses import Loss, QuadraticDual, Squared, SquaredHinge
 from mklref.regularizers import ConcaveBlock, Lp, Polyhedral, PowerRoot, Regularizer
 from mklref.solution import Status
 
@@ -167,12 +167,13 @@ def changed(kind):
     ("changes", "says"),
     [
         ({"loss": Steep()}, "steep:20 would be stated as the Squared .* from Loss"),
+        ({"loss": type("Near", (SquaredHinge,), {"margin": 0.5})()}, "the SquaredHinge .* from Loss"),
         ({"regularizer": changed(Lp)(2)}, "the Lp that it is made from; derive it from Regularizer"),
         ({"regularizer": ConcaveBlock(changed(PowerRoot)(2))}, "the PowerRoot .* from ConcaveFunction"),
     ],
 )
 def test_cvxpy_states_no_class_as_the_one_that_it_is_made_from(changes, says):
-    problem = make_problem(seed=3, loss="squared").replace(**changes)
+    problem = make_problem(seed=3).replace(**changes)
     with pytest.raises(NotApplicable, match=says):
         mklref.reference.solve(problem)
 
