@@ -12,6 +12,11 @@ where theta is the function theta(q) of the regulariser; its Jacobian joins the 
 
 Where R* is a maximum of smooth N_l(q)/2 (`parts`: groups that exclude each other) the same holds for their shares s in
 place of the weights, N_l in place of q_m and sum_m dN_l/dq_m K_m beta in place of K_m beta; theta = sum_l s_l dN_l/dq.
+For block norms with q > 2 theta(q) is so steep next to q_m = 0 that the weights are unknowns as well: with r = q/(q-2),
+
+    q_m/2 = nu theta_m^{-r-1}   for m in S,               sum_m theta_m^{-r} = 1
+
+where S are all kernels but those that cost nothing at q = inf, whose norms are below the largest: these keep theirs.
 
 Who calls guesses the active set: native from a machine that it has solved, the reference from the multipliers of a
 conic solver. Every point on the way is certified, and the best one is kept, which may be the one that was given.
@@ -30,16 +35,23 @@ from numpy.typing import NDArray
 
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify, repair
-from mklref.certificate.allowance import squares_error
+from mklref.certificate.allowance import OFF_TUBES, squares_error, weights_error
 from mklref.exceptions import NotApplicable
+from mklref.losses import EpsilonInsensitive
 from mklref.problem import Point, Problem
-from mklref.regularizers import Regularizer
-from mklref.regularizers.norms import Parts, Polyhedral
+from mklref.regularizers import BlockNorm, Regularizer
+from mklref.regularizers.norms import Parts, Polyhedral, p_norm, quotient
 
 ACTIVE = 1e-6
 """Share of theta'q from which a kernel counts as active where R* has kinks."""
 _STEPS = 4
 _RANK = 1e-14
+_STEEPEST = 10.0
+"""The r up to which weights are unknowns: above, q is next to 2, and theta(q) nearly constant."""
+_LONGER, _CHANGES = 3, (1e-2, 1e-6)
+"""Times as many steps to these, which may be orders off; the changes of them from which points count, and the last."""
+_BELOW, _LEAST = 0.99, 0.1
+"""Of the largest norm, which kernels that cost nothing at q = inf do not reach; what a step leaves of a weight."""
 _LARGEST = 1000.0
 """Of the exponents of units."""
 _WORTHWHILE = 0.01
@@ -103,6 +115,7 @@ class Samples:
         self.costs = np.concatenate([own.costs for own in self.machines])
         self.lower, self.upper = problem.loss.box(self.y, self.costs)
         self.terms = problem.loss.quadratic_dual(self.y)
+        self.off_tubes = isinstance(problem.loss, EpsilonInsensitive)
         self.tube = self.terms is not None and self.terms.absolute > 0.0
 
     def snapped(self, beta: Array, tolerance: float = 0.0) -> tuple[Array, NDArray[np.bool_]]:
@@ -147,6 +160,11 @@ class Samples:
             blocks.append(combined[id(own.kernels)][np.ix_(free[part], free[part])])
         return blocks[0] if len(blocks) == 1 else np.asarray(scipy.linalg.block_diag(*blocks))
 
+    def room(self, beta: Array) -> Array:
+        """4 E (M,), which leaves room in q for what rounding adds to losses off their kinks (native/large_q.py)."""
+        each, units = zip(self.machines, self.parts, strict=True), OFF_TUBES if self.off_tubes else 1.0
+        return np.asarray(4.0 * units * sum(weights_error(own, beta[part], kinks=False) for own, part in each))
+
     def sums(self) -> Array:
         """Rows that sum beta over the samples of each machine, (P, sum n_p); none without intercepts."""
         rows = np.zeros((len(self.parts) if self.problem.intercept else 0, len(self.y)))
@@ -190,8 +208,14 @@ def newton(
     unknown = point.weights if parts is None else best_shares(parts.gradients, point.weights)
     share_of_squares = unknown * (g * g if parts is None else parts.norms)
     active = share_of_squares > share * share_of_squares.max(initial=0.0)
-    unknown = regularizer.weights_from_dual(g) if kinks is None else np.where(active, unknown, 0.0)
-    for _ in range(steps):
+    if reciprocals := isinstance(kinks, float):
+        unknown = np.where(unknown > 0.0, unknown, regularizer.weights_from_dual(g))
+        unknown = unknown * p_norm(quotient(np.ones_like(unknown), unknown), kinks)
+        norms = unknown * np.sqrt(g * g + samples.room(beta))
+        active = norms > (_BELOW * norms.max() if kinks == 1.0 else 0.0)
+    else:
+        unknown = regularizer.weights_from_dual(g) if kinks is None else np.where(active, unknown, 0.0)
+    for _ in range(_LONGER * steps if reciprocals else steps):
         step = _step(samples, regularizer, (beta, unknown, b), side, free, kinks, active)
         if step is None:
             return
@@ -200,8 +224,13 @@ def newton(
         free &= (beta > low) & (beta < high)
         feasible = samples.repaired(beta)
         g, parts = _norms(regularizer, samples.images(feasible) @ feasible)
-        unknown = regularizer.weights_from_dual(g) if kinks is None else np.maximum(unknown + weights_moved, 0.0)
-        yield samples.point(feasible, unknown if parts is None else unknown / unknown.sum() @ parts.gradients, b)
+        near, converged = (reciprocals and bool(np.all(abs(weights_moved) <= by * unknown)) for by in _CHANGES)
+        least = _LEAST * unknown if reciprocals else 0.0
+        unknown = regularizer.weights_from_dual(g) if kinks is None else np.maximum(unknown + weights_moved, least)
+        if near or not reciprocals:
+            yield samples.point(feasible, unknown if parts is None else unknown / unknown.sum() @ parts.gradients, b)
+        if converged:
+            return
 
 
 def fitted(problem: Problem, point: Point) -> Point:
@@ -241,8 +270,10 @@ def _norms(regularizer: Regularizer, squares: Array) -> tuple[Array, Parts | Non
     return g, regularizer.parts(g)
 
 
-def _kinks(regularizer: Regularizer, kernels: int) -> Polyhedral | None:
-    """psi of the unknown weights where R* has kinks: of theta, or the simplex of the shares of its parts."""
+def _kinks(regularizer: Regularizer, kernels: int) -> Polyhedral | float | None:
+    """psi of the unknown weights where R* has kinks: of theta, or of the shares of its parts; r for q > 2."""
+    if isinstance(regularizer, BlockNorm) and regularizer.weight_form == "max":
+        return r if (r := regularizer.reciprocals) < _STEEPEST else None
     parts = regularizer.parts(np.ones(kernels))
     return regularizer.polyhedral(kernels) if parts is None else Polyhedral.simplex(len(parts.norms))
 
@@ -253,7 +284,7 @@ def _step(
     point: tuple[Array, Array, Array],
     side: Array,
     free: NDArray[np.bool_],
-    kinks: Polyhedral | None,
+    kinks: Polyhedral | float | None,
     active: NDArray[np.bool_],
 ) -> tuple[Array, Array, Array] | None:
     """The Newton step in beta, the unknown weights and b; None where the equations are not finite."""
@@ -265,6 +296,8 @@ def _step(
     if parts is not None:
         theta, jacobian, squares = unknown @ parts.gradients, parts.curvature(unknown), parts.norms
         rows = parts.gradients @ images
+    elif isinstance(kinks, float):
+        squares = squares + samples.room(beta)
     elif kinks is None:
         with suppress(NotApplicable):  # else the weights stay as they are within a step
             jacobian = regularizer.weights_jacobian(g)
@@ -279,18 +312,12 @@ def _step(
         residual = np.append(residual, samples.problem.intercept_cost - sums @ beta)
     kernels = len(residual)
     if kinks is not None and len(S):
-        part = kinks.of(S)
-        excess = part.gradient(unknown[S]) - 0.5 * squares[S]
-        matrix = _bordered(matrix, rows[np.ix_(S, F)], -2.0 * part.mu)
-        if part.normal is None:
-            residual = np.append(residual, excess)
-        else:
-            along = part.normal / part.normal.max()  # whose squares do not underflow
-            nu = -float(along @ excess) / float(along @ part.normal)  # what fits best
+        left, corner, normal, missed = _stationarity(kinks, unknown, squares, S)
+        matrix, residual = _bordered(matrix, rows[np.ix_(S, F)], corner), np.append(residual, left)
+        if normal is not None:
             last = np.zeros((1, len(matrix)))
-            last[0, len(matrix) - len(S) :] = -part.normal
-            matrix = _bordered(matrix, last, 0.0)
-            residual = np.concatenate([residual, excess + nu * part.normal, [part.normal @ unknown[S] - 1.0]])
+            last[0, kernels:] = -normal
+            matrix, residual = _bordered(matrix, last, 0.0), np.append(residual, missed)
     if not (len(matrix) and np.all(np.isfinite(matrix)) and np.all(np.isfinite(residual))):
         return None
     # Singular where kernels have low rank: of all solutions the shortest, in units in which no kernel is large.
@@ -306,6 +333,27 @@ def _step(
     if kinks is not None:
         weights_moved[S] = solved[kernels : kernels + len(S)]
     return moved, weights_moved, b_moved
+
+
+def _stationarity(
+    kinks: Polyhedral | float, unknown: Array, squares: Array, S: NDArray[np.int_]
+) -> tuple[Array, Array | float, Array | None, float]:
+    """What is left of the equations of the weights on S, their derivative in them; the normal, and what it misses."""
+    theta, excess = unknown[S], -0.5 * squares[S]
+    if isinstance(kinks, float):
+        normal: Array | None = theta ** (-kinks - 1.0)
+        missed = (1.0 - float(np.sum(unknown[unknown > 0.0] ** -kinks))) / kinks
+    else:
+        part = kinks.of(S)
+        normal, excess = part.normal, excess + part.gradient(theta)
+        missed = 0.0 if normal is None else float(normal @ theta) - 1.0
+    if normal is not None:
+        along = normal / normal.max()  # whose squares do not underflow
+        multiples = -float(along @ excess) / float(along @ normal) * normal  # of nu that fits best
+        excess = excess + multiples
+    if isinstance(kinks, float):  # of theta^2 q/2 - nu theta^{1-r}, which is nearer to a line, over theta^2
+        return excess, np.diag((squares[S] + (kinks - 1.0) * multiples) / theta), normal, missed
+    return excess, -2.0 * part.mu, normal, missed
 
 
 def _units(matrix: Array, samples: int) -> Array:
@@ -326,7 +374,7 @@ def _exponent(entries: Array) -> float:
     return float(np.log2(np.abs(entries).max(initial=0.0) or 1.0))
 
 
-def _bordered(matrix: Array, rows: Array, corner: float) -> Array:
+def _bordered(matrix: Array, rows: Array, corner: Array | float) -> Array:
     """[[matrix, rows'], [rows, corner]] with the rows filled up with zeros on the right."""
     wide = np.zeros((len(rows), len(matrix)))
     wide[:, : rows.shape[1]] = rows

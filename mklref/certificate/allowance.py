@@ -44,6 +44,8 @@ UNDERFLOW = 2.0**-1074
 """Twice the largest error of a product that underflows."""
 ELEMENTWISE = 4.0
 """Roundings of the operations on each term of a sum of losses or penalties."""
+OFF_TUBES = 16.0
+"""Times E where tubes are left by the errors of scores, and q rounds as well: at 1 gaps are larger by a third."""
 
 
 def growth(k: int) -> float:

@@ -202,7 +202,7 @@ class CentralPath:
         elif self.r is None:
             self.N = self.slopes * squares
         else:
-            self.N = (squares + 4.0 * machine.weights_error()[self.kernels]) / sigma**2
+            self.N = (squares + 4.0 * machine.weights_error(polished=True)[self.kernels]) / sigma**2
             self.normal = sigma ** (self.r - 1.0)
         machine.move(self._weights(sigma))
 

@@ -41,7 +41,7 @@ class LargeQ:
     """The multipliers z, and mu, from step to step."""
 
     def __init__(self, regularizer: BlockNorm) -> None:
-        self.r = 1.0 if np.isinf(regularizer.q) else regularizer.q / (regularizer.q - 2.0)
+        self.r = regularizer.reciprocals
         self.forget()
 
     def forget(self) -> None:

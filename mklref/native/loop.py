@@ -15,6 +15,7 @@ nowhere says so (STALLED), and whoever runs it may know a better point to go on 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -90,6 +91,8 @@ class Loop:
         self.last: Point | None = None
         self.centre: Point | None = None
         """The latest one."""
+        self.ahead: Point | None = None
+        """Where the path of a rescue ended, which rounding may hide."""
         self.told = 0
         """Steps of the inner solvers in the records so far."""
         self.cuts: list[Cut] = []
@@ -251,7 +254,8 @@ class Loop:
         if self.large_q is not None:
             W = machine.hessian_root(np.arange(self.problem.n_kernels))
             gap = max(centre.gap - centre.inner_gap, 1e-3 * centre.gap)
-            weights = self.large_q.step(centre.weights, centre.squares, W, gap, machine.weights_error())
+            errors = machine.weights_error(polished=self.ahead is not None)
+            weights = self.large_q.step(centre.weights, centre.squares, W, gap, errors)
             return self.evaluate(weights), True
         if self._W is None:
             self._watch_the_largest(centre)
@@ -388,13 +392,12 @@ class Loop:
             certified += [self._judged(point, status) for point in others]
         return min(certified, key=lambda solution: solution.certificate.gap)
 
-    def last_centre(self) -> Solution | None:
-        """Where the run ended, which may be better than what is best by bounds that rounding makes, to be polished."""
-        centre, status = self.centre, Status.STALLED
-        if centre is None or centre is self.best.point:
-            return None
-        with blas_threads(self.problem.n_samples):
-            return self.machine.solution(centre.beta, centre.weights, status, self.history(), self.tol)
+    def ends(self) -> Iterator[Solution]:
+        """Where a path and the run ended, which may be better than what is best by bounds that rounding makes."""
+        for point in dict.fromkeys((self.ahead, self.centre)):
+            if point is not None and point is not self.best.point:
+                with blas_threads(self.problem.n_samples):
+                    yield self.machine.solution(point.beta, point.weights, Status.STALLED, self.history(), self.tol)
 
     def kept_solution(self) -> Solution | None:
         """The best point of which all images are known, certified without another read of the kernels; or None."""

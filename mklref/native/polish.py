@@ -104,8 +104,8 @@ def _below_the_kinks(problem: Problem, point: Point) -> Iterator[Point]:
 def _off_the_kinks(problem: Problem, point: Point) -> Iterator[Point]:
     """Functions beside that of the point on which no kink of a loss is within rounding of the scores.
 
-    Of max(0, m - y t) it is the stretched one; of a tube that of a tube which is narrower by the errors of the scores,
-    with these weights: of those of large kernels, whose q may be rounding, they know more than theta(q).
+    Of max(0, m - y t) it is the stretched one; of a tube that for targets which lie farther off by the errors of the
+    scores, with these weights: of those of large kernels, whose q may be rounding, they know more than theta(q).
     """
     bounded, squares = [], np.zeros(problem.n_kernels)
     intercepts = np.atleast_1d(point.intercept).tolist()
@@ -115,10 +115,10 @@ def _off_the_kinks(problem: Problem, point: Point) -> Iterator[Point]:
         scores = Interval(*score_bounds(own, beta, point.weights, images, b))
         bounded.append(Scores(own, scores, intercept=0.0, moved=0.0))
     if isinstance(problem.loss, EpsilonInsensitive):
-        error = _HALF * max(float((scores.upper - scores.lower).max()) for _, scores, *_ in bounded)
-        if error < problem.loss.epsilon and point.weights.any():
-            narrower = problem.replace(loss=EpsilonInsensitive(problem.loss.epsilon - error))
-            yield from _finite(newton(narrower, Fixed(point.weights), point))
+        error = _HALF * np.concatenate([s.upper - s.lower for _, s, *_ in bounded])
+        if error.max() < problem.loss.epsilon and point.weights.any():
+            farther = problem.replace(y=problem.y + np.sign(point.dual_coef) * error)
+            yield from _finite(newton(farther, Fixed(point.weights), point))
     elif eta := stretch(problem, bounded, point.weights, np.sqrt(squares)):
         weights, moved = stretched(problem, point.weights, intercepts, eta)
         yield Point(point.dual_coef, weights, problem.intercepts(moved))

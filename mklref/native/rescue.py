@@ -185,7 +185,7 @@ class Ladder:
         known = np.inf if loop.best.point is None else loop.best.point.gap
         large_q.forget()
         loop.inner_gap = tuning.CLEAR * wanted
-        found = loop.evaluate(machine.weights)
+        loop.ahead = found = loop.evaluate(machine.weights)
         if found.gap < known:
             return found
         loop.patience = tuning.PATIENCE

@@ -232,6 +232,11 @@ class BlockNorm(Regularizer):
         """q* = q/(q-1)."""
         return conjugate_exponent(self.q)
 
+    @property
+    def reciprocals(self) -> float:
+        """r = q/(q-2), for q > 2: in its norm the reciprocals of the weights are bounded."""
+        return 1.0 if np.isinf(self.q) else self.q / (self.q - 2.0)
+
     def value(self, rho: Array) -> float:
         norm = p_norm(rho, self.q)
         return 0.5 * norm * norm

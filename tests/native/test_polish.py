@@ -275,6 +275,19 @@ def test_weights_of_large_kernels_are_kept_where_the_tube_is_narrower():
     assert solve(problem).status is Status.OPTIMAL
 
 
+@pytest.mark.parametrize(("q", "size", "C"), [(8, 1.0, 1e4), (np.inf, 0.1, 1e5)])
+def test_block_norms_of_kernels_that_hardly_count_fit_a_tube_up_to_rounding(q, size, C):
+    """At q > 2 theta(q) is steep at q_m = 0, or open, and each error of a score costs C: the gap stayed at 5e-6."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(25, 2))
+    distances = ((X[:, None] - X) ** 2).sum(axis=-1)
+    y = X[:, 0] ** 2 + rng.normal(size=25)
+    kernels = np.exp(-distances / np.array([0.3, 1.0, 3.0, 10.0, 30.0])[:, None, None])
+    lines = [np.outer(v, v) for v in size * rng.normal(size=(3, 25))]
+    problem = Problem([*kernels, *lines], y, C=C, loss=EpsilonInsensitive(0.01), regularizer=BlockNorm(q))
+    assert solve(problem).status is Status.OPTIMAL
+
+
 def test_a_run_that_was_limited_is_not_solved_a_second_time_by_way_of_other_kernels(monkeypatch):
     """A float32 kernel with negative eigenvalues: only who stalls goes by way of K + s I."""
     problem = solves.random_problem(generator(17, "solves").spawn(591)[590])
