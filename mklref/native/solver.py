@@ -124,10 +124,10 @@ def solve(
         return solution
     try:
         solution = polished(machine, solution, tol, deadline)
-        for end in run.ends():
-            if solution.status is Status.STALLED and not late:
-                other = polished(machine, end, tol, deadline)
-                solution = other if other.certificate.gap < solution.certificate.gap else solution
+        ends = iter(()) if late else run.ends()
+        while solution.status is Status.STALLED and (end := next(ends, None)) is not None:
+            other = polished(machine, end, tol, deadline)
+            solution = other if other.certificate.gap < solution.certificate.gap else solution
         if problem.kernels.slack.any() and _may_go_on(solution, tol, deadline):
             solution = _by_way_of_semidefinite_kernels(machine, solution, tol, max_iter, deadline)
         return solution
