@@ -158,6 +158,7 @@ def test_pictures_hold_the_numbers():
 
 
 def test_ranges_that_are_not_known_leave_their_reason_and_the_rest_of_the_page():
+    pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
     said = list(app.panels(NOTHING, {}, lambda: False))
     assert [html for name, html in said if name == "optimum"][-1].count("Ranges of the weights are not known") == 1
     assert said[-1][0] == "values"
