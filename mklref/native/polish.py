@@ -9,9 +9,11 @@ from dataclasses import replace
 from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mklref._polish import fitted, improved, newton
 from mklref._threads import blas_threads
+from mklref._typing import Array
 from mklref.certificate import Certificate
 from mklref.certificate.allowance import score_bounds, squares_error
 from mklref.certificate.loss_terms import Scores, stretch, stretched
@@ -31,6 +33,8 @@ _ENOUGH = 1e-14
 """Relative gap at which there is nothing left to improve."""
 _AND_AFTER = 1.25
 """Times the rounding of q before a Newton step: there is a little more of it after."""
+_FEW = 10
+"""Kernels of noise that are left out in turn, each of which takes a certificate."""
 _HALF = 0.6
 """Of the width of an interval, and what solving for its middle rounds."""
 
@@ -59,6 +63,11 @@ def polished(machine: Machine | JointMachine, solution: Solution, tol: float, de
         if not certificate.is_optimal(tol):
             candidates = _until(deadline, _below_the_kinks(problem, best))
             best, certificate = improved(problem, best, candidates, lambda by: by.is_optimal(_ENOUGH), certificate)
+        if not certificate.is_optimal(tol) and problem.regularizer.weight_form == "max":
+            for m in _of_noise(problem, best):
+                without = best._replace(weights=np.where(np.arange(len(best.weights)) == m, 0.0, best.weights))
+                candidates = _until(deadline, iter([without]))
+                best, certificate = improved(problem, best, candidates, _at_the_limit, certificate)
         if not certificate.is_optimal(tol) and 10.0 * certificate.rounding > certificate.gap:
             # Which of these points is the best the allowance hides, until they are off the kinks.
             points = chain([best], _refinements(machine, best, _ENOUGH * abs(certificate.upper)))
@@ -86,16 +95,29 @@ def _at_the_limit(certificate: Certificate) -> bool:
     return bool(certificate.gap - certificate.rounding <= _ENOUGH * abs(certificate.upper))
 
 
+def _squares(problem: Problem, point: Point) -> Array:
+    """q and the rounding of q, (2, M)."""
+    squares, noise = found = np.zeros((2, problem.n_kernels))
+    for (own, *_), beta in zip(problem.machines, problem.split(point.dual_coef), strict=True):
+        images = own.kernels.images(beta)
+        squares += np.maximum(images @ beta, 0.0)
+        noise += squares_error(own, beta, images)
+    return found
+
+
+def _of_noise(problem: Problem, point: Point) -> NDArray[np.int_]:
+    """The kernels of large weights whose q is rounding: with q > 2 they cost nothing but what they round."""
+    squares, noise = _squares(problem, point)
+    order = np.argsort(-point.weights * noise)
+    return np.asarray(order[(squares <= noise)[order] & (point.weights[order] > 0.0)][:_FEW])
+
+
 def _below_the_kinks(problem: Problem, point: Point) -> Iterator[Point]:
     """Points from Newton's method whose q are below the kinks of R*, each by its own rounding dq.
 
     That of a kernel with a small weight may be large. A smaller q_m costs theta_m dq_m, and less beta the largest dq/q.
     """
-    squares, noise = np.zeros((2, problem.n_kernels))
-    for (own, *_), beta in zip(problem.machines, problem.split(point.dual_coef), strict=True):
-        images = own.kernels.images(beta)
-        squares += np.maximum(images @ beta, 0.0)
-        noise += squares_error(own, beta, images)
+    squares, noise = _squares(problem, point)
     inside = Rescaled.of(problem.regularizer, np.sqrt(1.0 + _AND_AFTER * quotient(noise, squares)))
     if inside.polyhedral(problem.n_kernels) is not None:
         yield from _finite(newton(problem, inside, point))

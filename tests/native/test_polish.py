@@ -302,6 +302,19 @@ def test_a_run_that_was_limited_is_not_solved_a_second_time_by_way_of_other_kern
     assert asked == [Status.STALLED]
 
 
+def test_kernels_whose_squares_are_rounding_are_left_out_where_weights_have_no_bound():
+    """With an intercept a constant kernel costs nothing at q = inf, and says nothing but rounding times its weight."""
+    problem = make_problem(regularizer=BlockNorm(np.inf), loss="pinball:0.3")
+    problem = problem.replace(kernels=[*problem.kernels.dense(), np.full((problem.n_samples,) * 2, 1e4)])
+    solution = solve(problem)
+    weights = np.append(solution.weights[:-1], 1e5)
+    certificate = certify(problem, solution.dual_coef, weights=weights)
+    noisy = replace(solution, weights=weights, certificate=certificate, status=Status.STALLED)
+    found = polish_from(machine_for(problem), noisy, 1e-6)
+    assert found.weights[-1] == 0.0
+    assert found.certificate.gap < certificate.gap
+
+
 def test_what_rounding_to_float32_has_left_open_is_not_polished(rng, monkeypatch):
     """No point of indefinite kernels has a smaller gap than that to the semidefinite ones beside them."""
     X = rng.normal(size=(60, 2))
