@@ -65,7 +65,8 @@ def solve(
         A solution of a problem with the same kernels, to start from (for instance with another C or p).
     polish : bool
         Take the solution to the limit of double precision by Newton's method on its active set, where that certifies
-        a smaller gap (`mklref._polish`); a run that stalls on a small problem does so in any case.
+        a smaller gap (`mklref._polish`); a run that stalls on a small problem does so in any case, unless rounding
+        of the kernels to float32 leaves more of the optimum open than `tol`.
     client : distributed.Client, optional
         For kernels as factors: the rows are sent to its workers, one shard for each or those of `stack.sharded(k)`, and
         the steps are taken there. A `DistributedStack` is on workers already.
