@@ -15,6 +15,7 @@ import numpy as np
 from mklref._conic.model import Model
 from mklref._conic.scaling import Factors
 from mklref.problem import Problem, is_one_machine
+from mklref.regularizers import Regularizer
 from mklref.solution import Solution
 
 
@@ -26,6 +27,10 @@ class Formulation(ABC):
     """The type of its problems."""
     solution: ClassVar[type] = Solution
     """The type of its solutions."""
+    covers: ClassVar[tuple[type, ...]] = (Regularizer,)
+    """The regularisers that it states."""
+    instead: ClassVar[str] = "'mixed_norm', which takes every regulariser"
+    """What states the others."""
 
     def explain(self, problem: Any) -> str | None:
         """None if the formulation covers the problem, else the reason in words, with an alternative."""
@@ -34,8 +39,11 @@ class Formulation(ABC):
         return f"{self.name} is for a {self.kind.__name__}, this is a {type(problem).__name__}."
 
     def applies(self, problem: Any) -> str | None:
-        """`explain` for a problem of its kind."""
-        return None
+        """`explain` for a problem of its kind, by the regulariser."""
+        if isinstance(problem.regularizer, self.covers):
+            return None
+        covered = ", ".join(kind.__name__ for kind in self.covers)
+        return f"{self.name} is for {covered}, not for {problem.regularizer}; use {self.instead}."
 
     @abstractmethod
     def build(self, problem: Any, L: Factors) -> Model:

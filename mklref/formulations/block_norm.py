@@ -32,18 +32,9 @@ class BlockNormForm(Formulation):
     """Compositions of Euclidean norms and q-norms, without auxiliary variables."""
 
     name = "block_norm"
-
-    def applies(self, problem: Problem) -> str | None:
-        """The isotropic norms only."""
-        if isinstance(problem.regularizer, Lp | BlockNorm | Power | HalfPower):
-            return None
-        return (
-            f"block_norm takes Lp, BlockNorm, Power and HalfPower, not {problem.regularizer}; "
-            "use 'mixed_norm', which takes every regulariser."
-        )
+    covers = (Lp, BlockNorm, Power, HalfPower)
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        """The model over v, t and b."""
         import cvxpy as cp
 
         f = PrimalForm(problem, L)

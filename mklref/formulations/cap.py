@@ -34,15 +34,9 @@ class CAP(Formulation):
     """A norm of norms of norms."""
 
     name = "cap"
-
-    def applies(self, problem: Problem) -> str | None:
-        """Only groups of kernels."""
-        if isinstance(problem.regularizer, Groups):
-            return None
-        return f"cap is for Groups, not for {problem.regularizer}; use 'mixed_norm', which takes every regulariser."
+    covers = (Groups,)
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        """The model over v, t and b."""
         import cvxpy as cp
 
         groups = problem.regularizer

@@ -23,44 +23,14 @@ from typing import Any
 
 import numpy as np
 
+from mklref import losses, regularizers as reg
 from mklref._conic.cones import norm, norms, power, squares
 from mklref._conic.model import Model, balance, balance_multiplier, cost_parameters, multiplier
 from mklref._conic.scaling import Factors
 from mklref._typing import Array
 from mklref.formulations.base import Formulation
-from mklref.losses import (
-    DensityLevelSet,
-    EpsilonInsensitive,
-    Hinge,
-    Huber,
-    Logistic,
-    Loss,
-    OneClass,
-    Pinball,
-    Squared,
-    SquaredEpsilonInsensitive,
-    SquaredHinge,
-)
 from mklref.losses.base import Costs
 from mklref.problem import Point, Problem
-from mklref.regularizers import (
-    BlockNorm,
-    ConcaveBlock,
-    ElasticNet,
-    Fixed,
-    Groups,
-    HalfPower,
-    Lp,
-    Mahalanobis,
-    Power,
-    PowerRoot,
-    Regularizer,
-    RootPlusLinear,
-    SmoothedRoot,
-    Tikhonov,
-    WeightedL1,
-    WeightedLp,
-)
 from mklref.regularizers.norms import conjugate_exponent
 
 
@@ -70,7 +40,6 @@ class Dual(Formulation):
     name = "dual"
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        """The model over beta and z."""
         import cvxpy as cp
 
         c = cost_parameters(problem.n_samples)
@@ -90,75 +59,75 @@ class Dual(Formulation):
         return Model(cp.Problem(objective, [images, *intercept, *box, *domain]), c, recover)
 
 
-def V_star(loss: Loss, beta: Any, y: Array, c: Costs) -> tuple[Any, list[Any]]:
+def V_star(loss: losses.Loss, beta: Any, y: Array, c: Costs) -> tuple[Any, list[Any]]:
     """sum_i c_i V*(-beta_i/c_i, y_i) as a convex cvxpy scalar, and its domain; DPP in the costs."""
     import cvxpy as cp
 
     alpha = cp.multiply(y, beta)
     square = 0.5 * cp.sum(cp.multiply(c.inverse, cp.square(beta)))  # 1/2 sum_i beta_i^2 / c_i
     match loss:
-        case Hinge():
+        case losses.Hinge():
             return -cp.sum(alpha), [alpha >= 0, alpha <= c.value]
-        case SquaredHinge():
+        case losses.SquaredHinge():
             return square - cp.sum(alpha), [alpha >= 0]
-        case Logistic():  # sum_i alpha_i log(alpha_i/c_i) + (c_i - alpha_i) log((c_i - alpha_i)/c_i)
+        case losses.Logistic():  # sum_i alpha_i log(alpha_i/c_i) + (c_i - alpha_i) log((c_i - alpha_i)/c_i)
             return cp.sum(cp.rel_entr(alpha, c.value) + cp.rel_entr(c.value - alpha, c.value)), []
-        case Squared():
+        case losses.Squared():
             return square - y @ beta, []
-        case EpsilonInsensitive(epsilon=epsilon):
+        case losses.EpsilonInsensitive(epsilon=epsilon):
             return epsilon * cp.norm1(beta) - y @ beta, [beta <= c.value, -beta <= c.value]
-        case SquaredEpsilonInsensitive(epsilon=epsilon):
+        case losses.SquaredEpsilonInsensitive(epsilon=epsilon):
             return square + epsilon * cp.norm1(beta) - y @ beta, []
-        case Huber(delta=delta):
+        case losses.Huber(delta=delta):
             return square - y @ beta, [beta <= delta * c.value, -beta <= delta * c.value]
-        case Pinball(tau=tau):
+        case losses.Pinball(tau=tau):
             return -y @ beta, [beta <= tau * c.value, -beta <= (1.0 - tau) * c.value]
-        case OneClass():
+        case losses.OneClass():
             return cp.Constant(0.0), [beta >= 0, beta <= c.value]
-        case DensityLevelSet():
+        case losses.DensityLevelSet():
             return -cp.sum(beta), [beta >= 0, beta <= c.value]
     return loss.dual_atom(beta, y, c)
 
 
-def R_star(regularizer: Regularizer, z: list[Any]) -> tuple[Any, list[Any]]:
+def R_star(regularizer: reg.Regularizer, z: list[Any]) -> tuple[Any, list[Any]]:
     """R*(||z_1||, ..., ||z_M||) as a convex cvxpy scalar of affine vectors, and constraints."""
     import cvxpy as cp
 
     match regularizer:
-        case Lp(p=p):  # 1/2 ||(||z_m||^2)_m||_{p*}
+        case reg.Lp(p=p):  # 1/2 ||(||z_m||^2)_m||_{p*}
             return 0.5 * norm(squares(z), conjugate_exponent(p)), []
-        case WeightedLp(p=p, scale=scale):  # 1/2 ||(scale_m ||z_m||^2)_m||_{p*}
-            return R_star(Lp(p), _scaled(np.sqrt(scale), z))
-        case Fixed(weights=theta):  # 1/2 sum theta_m ||z_m||^2
+        case reg.WeightedLp(p=p, scale=scale):  # 1/2 ||(scale_m ||z_m||^2)_m||_{p*}
+            return R_star(reg.Lp(p), _scaled(np.sqrt(scale), z))
+        case reg.Fixed(weights=theta):  # 1/2 sum theta_m ||z_m||^2
             return 0.5 * cp.sum_squares(cp.hstack(_scaled(np.sqrt(theta), z))), []
-        case BlockNorm(q=q):  # 1/2 ||(||z_m||)_m||_{q*}^2
+        case reg.BlockNorm(q=q):  # 1/2 ||(||z_m||)_m||_{q*}^2
             return 0.5 * cp.square(norm(norms(z), conjugate_exponent(q))), []
-        case Mahalanobis(E=E):  # min { 1/2 sqrt(u'Eu) : u_m >= ||z_m||^2 }
+        case reg.Mahalanobis(E=E):  # min { 1/2 sqrt(u'Eu) : u_m >= ||z_m||^2 }
             u = cp.Variable(len(E), nonneg=True)
             return 0.5 * cp.norm(np.linalg.cholesky(E).T @ u), [u >= squares(z)]
-        case Groups(groups=groups, p=p, gamma=gamma, gamma0=gamma0):  # 1/2 ||(d_l^{-p/2} ||g_l||_gamma*)_l||_gamma0*^2
-            g = norms(z)
+        case reg.Groups(groups=groups, p=p, gamma=gamma, gamma0=gamma0):
+            g = norms(z)  # 1/2 ||(d_l^{-p/2} ||g_l||_gamma*)_l||_gamma0*^2
             within = [len(group) ** (-0.5 * p) * norm(g[list(group)], conjugate_exponent(gamma)) for group in groups]
             return 0.5 * cp.square(norm(cp.hstack(within), conjugate_exponent(gamma0))), []
-        case Power(degree=1.0) | ConcaveBlock(g=PowerRoot(degree=1.0)):  # ||z_m|| <= 1
+        case reg.Power(degree=1.0) | reg.ConcaveBlock(g=reg.PowerRoot(degree=1.0)):  # ||z_m|| <= 1
             return cp.Constant(0.0), [norms(z) <= 1]
-        case Power(degree=q) | ConcaveBlock(g=PowerRoot(degree=q)):  # 1/q* sum ||z_m||^{q*}
+        case reg.Power(degree=q) | reg.ConcaveBlock(g=reg.PowerRoot(degree=q)):  # 1/q* sum ||z_m||^{q*}
             return cp.sum(power(norms(z), conjugate_exponent(q))) / conjugate_exponent(q), []
-        case HalfPower(q=1.0):  # ||z_m|| <= 1/2
+        case reg.HalfPower(q=1.0):  # ||z_m|| <= 1/2
             return cp.Constant(0.0), [norms(z) <= 0.5]
-        case HalfPower(q=q):  # q/(2 q*) sum (2/q ||z_m||)^{q*}
+        case reg.HalfPower(q=q):  # q/(2 q*) sum (2/q ||z_m||)^{q*}
             return 0.5 * q * cp.sum(power(2.0 / q * norms(z), conjugate_exponent(q))) / conjugate_exponent(q), []
-        case WeightedL1(omega=omega):  # ||z_m|| <= omega_m
+        case reg.WeightedL1(omega=omega):  # ||z_m|| <= omega_m
             return cp.Constant(0.0), [norms(z) <= omega]
-        case Tikhonov(p=p, mu=mu):  # 1/(16 mu) ||(||z_m||^2)_m||_{p*}^2
+        case reg.Tikhonov(p=p, mu=mu):  # 1/(16 mu) ||(||z_m||^2)_m||_{p*}^2
             return cp.square(norm(squares(z), conjugate_exponent(p))) / (16.0 * mu), []
-        case ElasticNet(lam=lam, form="tikhonov") | ConcaveBlock(g=RootPlusLinear(lam=lam)):
+        case reg.ElasticNet(lam=lam, form="tikhonov") | reg.ConcaveBlock(g=reg.RootPlusLinear(lam=lam)):
             return cp.sum_squares(cp.pos(norms(z) - (1.0 - lam))) / (2.0 * lam), []
-        case ElasticNet(lam=lam, form="ivanov"):  # min over tau >= 0
+        case reg.ElasticNet(lam=lam, form="ivanov"):  # min over tau >= 0
             tau = cp.Variable(nonneg=True)
             above = cp.sum_squares(cp.pos(norms(z) - tau)) / (2.0 * lam)
             return cp.square(tau) / (2.0 * (1.0 - lam)) + above, []
-        case ConcaveBlock(g=SmoothedRoot(epsilon=epsilon)):  # epsilon sum (1 - cos), ||(||z_m||, cos_m)|| <= 1
+        case reg.ConcaveBlock(g=reg.SmoothedRoot(epsilon=epsilon)):  # epsilon sum (1 - cos), ||(||z_m||, cos_m)|| <= 1
             cos = cp.Variable(len(z), nonneg=True)
             return epsilon * cp.sum(1.0 - cos), [cp.norm(cp.vstack([norms(z), cos]), 2, axis=0) <= 1]
     return regularizer.conjugate_atom(z)

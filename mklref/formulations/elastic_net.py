@@ -35,15 +35,10 @@ class ElasticNetForm(Formulation):
     """Weights through u = h(theta), in both forms of the elastic net."""
 
     name = "elastic_net"
-
-    def applies(self, problem: Problem) -> str | None:
-        """Only the elastic net."""
-        if isinstance(problem.regularizer, ElasticNet):
-            return None
-        return f"elastic_net is for ElasticNet, not for {problem.regularizer}; use 'weighted_primal' or 'mixed_norm'."
+    covers = (ElasticNet,)
+    instead = "'weighted_primal' or 'mixed_norm'"
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        """The model over v, u, t and b."""
         import cvxpy as cp
 
         net = problem.regularizer

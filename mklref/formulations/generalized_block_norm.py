@@ -35,7 +35,6 @@ class GeneralizedBlockNorm(Formulation):
     name = "generalized_block_norm"
 
     def applies(self, problem: Problem) -> str | None:
-        """Needs a concave g for each kernel by itself."""
         if concave_form(problem.regularizer) is not None:
             return None
         return (
@@ -44,7 +43,6 @@ class GeneralizedBlockNorm(Formulation):
         )
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        """The model over v, t and b."""
         import cvxpy as cp
 
         block = concave_form(problem.regularizer)

@@ -37,7 +37,6 @@ class GroupLasso(Formulation):
     name = "group_lasso"
 
     def applies(self, problem: Problem) -> str | None:
-        """Squared loss, no intercept, HalfPower(1) or Lp."""
         if not isinstance(problem.loss, Squared):
             return f"group_lasso has the squared loss, not {problem.loss}; use 'mixed_norm'."
         if problem.intercept:

@@ -31,15 +31,10 @@ class GroupsForm(Formulation):
     """Two layers of weights, multiplied by a geometric mean."""
 
     name = "groups"
-
-    def applies(self, problem: Problem) -> str | None:
-        """Only groups of kernels."""
-        if isinstance(problem.regularizer, Groups):
-            return None
-        return f"groups is for Groups, not for {problem.regularizer}; use 'weighted_primal' or 'mixed_norm'."
+    covers = (Groups,)
+    instead = "'weighted_primal' or 'mixed_norm'"
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        """The model over v, sigma1, sigma2, t and b."""
         import cvxpy as cp
 
         groups = problem.regularizer

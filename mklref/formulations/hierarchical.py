@@ -38,7 +38,6 @@ class Hierarchical(Formulation):
     name = "hierarchical"
 
     def applies(self, problem: Problem) -> str | None:
-        """Groups with p = q = 1/2, and one variable behind each kernel."""
         regularizer = problem.regularizer
         if not (isinstance(regularizer, Groups) and regularizer.p == 0.5 and regularizer.q == 0.5):
             return f"hierarchical is for Groups(groups, 0.5, 0.5), not for {regularizer}; use 'groups' or 'mixed_norm'."
@@ -51,7 +50,6 @@ class Hierarchical(Formulation):
         return None
 
     def build(self, problem: Problem, X: Factors) -> Model:
-        """The model over w, sigma1, sigma2, t and b."""
         import cvxpy as cp
 
         groups = problem.regularizer

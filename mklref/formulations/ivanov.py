@@ -34,18 +34,10 @@ class IvanovForm(Formulation):
     """A bounded set of explicit kernel weights."""
 
     name = "ivanov"
-
-    def applies(self, problem: Problem) -> str | None:
-        """The sets of the statement."""
-        if isinstance(problem.regularizer, Lp | WeightedLp | Mahalanobis):
-            return None
-        return (
-            f"ivanov bounds the weights by Lp, WeightedLp or Mahalanobis, not by {problem.regularizer}; "
-            "use 'mixed_norm', which takes every regulariser, or 'weighted_primal' where it applies."
-        )
+    covers = (Lp, WeightedLp, Mahalanobis)
+    instead = "'mixed_norm', which takes every regulariser, or 'weighted_primal' where it applies"
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        """The model over v, theta, t and b."""
         import cvxpy as cp
 
         f = PrimalForm(problem, L)

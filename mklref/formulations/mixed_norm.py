@@ -23,29 +23,12 @@ from typing import Any
 
 import numpy as np
 
+from mklref import regularizers as reg
 from mklref._conic.cones import norm, power
 from mklref._conic.model import Model, PrimalForm, ratios
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
-from mklref.regularizers import (
-    BlockNorm,
-    ConcaveBlock,
-    ElasticNet,
-    Fixed,
-    Groups,
-    HalfPower,
-    Lp,
-    Mahalanobis,
-    Power,
-    PowerRoot,
-    Regularizer,
-    RootPlusLinear,
-    SmoothedRoot,
-    Tikhonov,
-    WeightedL1,
-    WeightedLp,
-)
 from mklref.regularizers.norms import block_exponent
 
 
@@ -55,7 +38,6 @@ class MixedNorm(Formulation):
     name = "mixed_norm"
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        """The model over v, s, t and b."""
         import cvxpy as cp
 
         f = PrimalForm(problem, L)
@@ -66,39 +48,39 @@ class MixedNorm(Formulation):
         return f.model(objective, [*norms, *domain], theta=lambda: f.weights)
 
 
-def R(regularizer: Regularizer, s: Any) -> tuple[Any, list[Any]]:
+def R(regularizer: reg.Regularizer, s: Any) -> tuple[Any, list[Any]]:
     """R(s) as a convex cvxpy scalar of a nonnegative expression s (M,), and constraints."""
     import cvxpy as cp
 
     match regularizer:
-        case Lp(block_exponent=q) | BlockNorm(q=q):  # 1/2 ||s||_q^2
+        case reg.Lp(block_exponent=q) | reg.BlockNorm(q=q):  # 1/2 ||s||_q^2
             return 0.5 * cp.square(norm(s, q)), []
-        case WeightedLp(p=p, scale=scale):  # 1/2 ||s/sqrt(scale)||_q^2
+        case reg.WeightedLp(p=p, scale=scale):  # 1/2 ||s/sqrt(scale)||_q^2
             return 0.5 * cp.square(norm(cp.multiply(scale**-0.5, s), block_exponent(p))), []
-        case Fixed(weights=theta):  # 1/2 sum s_m^2 / theta_m, with 0/0 = 0
+        case reg.Fixed(weights=theta):  # 1/2 sum s_m^2 / theta_m, with 0/0 = 0
             present = theta > 0.0
             absent = [s[~present] == 0] if not present.all() else []
             return 0.5 * cp.sum(cp.multiply(1.0 / theta[present], cp.square(s[present]))), absent
-        case Mahalanobis(E=E):  # min { 1/2 sum s_m^2 / theta_m : theta'E^{-1}theta <= 1 }
+        case reg.Mahalanobis(E=E):  # min { 1/2 sum s_m^2 / theta_m : theta'E^{-1}theta <= 1 }
             theta = cp.Variable(len(E), nonneg=True)
             return 0.5 * ratios(list(s), theta), [cp.norm(np.linalg.inv(np.linalg.cholesky(E)) @ theta) <= 1]
-        case Groups(groups=groups, p=p, gamma=gamma, gamma0=gamma0):  # 1/2 ||(d_l^{p/2} ||s_l||_gamma)_l||_gamma0^2
+        case reg.Groups(groups=groups, p=p, gamma=gamma, gamma0=gamma0):  # 1/2 ||(d_l^{p/2} ||s_l||_gamma)_l||_gamma0^2
             within = [len(group) ** (0.5 * p) * norm(s[list(group)], gamma) for group in groups]
             return 0.5 * cp.square(norm(cp.hstack(within), gamma0)), []
-        case Power(degree=q) | ConcaveBlock(g=PowerRoot(degree=q)):  # 1/q sum s_m^q
+        case reg.Power(degree=q) | reg.ConcaveBlock(g=reg.PowerRoot(degree=q)):  # 1/q sum s_m^q
             return cp.sum(power(s, q)) / q, []
-        case HalfPower(q=q):  # 1/2 sum s_m^q
+        case reg.HalfPower(q=q):  # 1/2 sum s_m^q
             return 0.5 * cp.sum(power(s, q)), []
-        case WeightedL1(omega=omega):  # sum omega_m s_m
+        case reg.WeightedL1(omega=omega):  # sum omega_m s_m
             return omega @ s, []
-        case Tikhonov(p=p, mu=mu):  # 3/4^{2/3} mu^{1/3} ||s||_q^{4/3}
+        case reg.Tikhonov(p=p, mu=mu):  # 3/4^{2/3} mu^{1/3} ||s||_q^{4/3}
             return 3.0 * (mu / 16.0) ** (1.0 / 3.0) * power(norm(s, block_exponent(p)), 4.0 / 3.0), []
-        case ElasticNet(lam=lam, form="tikhonov") | ConcaveBlock(g=RootPlusLinear(lam=lam)):
+        case reg.ElasticNet(lam=lam, form="tikhonov") | reg.ConcaveBlock(g=reg.RootPlusLinear(lam=lam)):
             return (1.0 - lam) * cp.sum(s) + 0.5 * lam * cp.sum_squares(s), []
-        case ElasticNet(lam=lam, form="ivanov"):
+        case reg.ElasticNet(lam=lam, form="ivanov"):
             return 0.5 * ((1.0 - lam) * cp.square(cp.sum(s)) + lam * cp.sum_squares(s)), []
-        case ConcaveBlock(g=SmoothedRoot(epsilon=epsilon)):  # sum ||(s_m, epsilon)|| - epsilon
+        case reg.ConcaveBlock(g=reg.SmoothedRoot(epsilon=epsilon)):  # sum ||(s_m, epsilon)|| - epsilon
             return cp.sum(cp.norm(cp.vstack([s, np.full(s.shape, epsilon)]), 2, axis=0) - epsilon), []
-        case ConcaveBlock(g=g):  # one of your own
+        case reg.ConcaveBlock(g=g):  # one of your own
             return cp.sum(g.block_atom(s)), []
     return regularizer.value_atom(s)

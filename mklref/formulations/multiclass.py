@@ -38,7 +38,6 @@ class Multiclass(Formulation):
     kind = MulticlassProblem
 
     def build(self, problem: MulticlassProblem, L: Factors) -> Model:
-        """The model over V, s, t and b."""
         import cvxpy as cp
 
         machines = problem.machines

@@ -32,13 +32,11 @@ class QCQP(Formulation):
     name = "qcqp"
 
     def applies(self, problem: Problem) -> str | None:
-        """Only Lp(1) has a maximum over kernels in its dual."""
         if isinstance(problem.regularizer, Lp) and problem.regularizer.p == 1.0:
             return None
         return f"qcqp is the dual at Lp(1), not at {problem.regularizer}; use 'dual', which takes every regulariser."
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        """The model over beta and lambda."""
         import cvxpy as cp
 
         c = cost_parameters(problem.n_samples)

@@ -42,7 +42,6 @@ class SDP(Formulation):
     solution = SignedSolution
 
     def build(self, problem: SignedProblem, L: Factors) -> Model:
-        """The model over theta, h, t, s and b."""
         import cvxpy as cp
 
         c = cost_parameters(problem.n_samples)

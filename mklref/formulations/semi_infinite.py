@@ -39,7 +39,6 @@ class SemiInfinite(Formulation):
     name = "semi_infinite"
 
     def applies(self, problem: Problem) -> str | None:
-        """Needs psi; at p = 1 the program is linear and has its own name."""
         regularizer = problem.regularizer
         if isinstance(regularizer, Lp) and regularizer.p == 1.0:
             return f"at {regularizer} the semi-infinite program is linear; use 'silp'."
@@ -48,8 +47,6 @@ class SemiInfinite(Formulation):
         return f"{regularizer} has no penalty on the weights that is minimised; use 'sup_block_norm' or 'dual'."
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        """The programs and the loop of `silp`, with psi in the master."""
-
         def bounded(theta: Any, c: Costs) -> tuple[Any, list[Any]]:
             """psi; a finite one is at most the objective at f = 0, b = 0: else masters may be unbounded below."""
             penalty, domain = psi(problem.regularizer, theta)

@@ -40,13 +40,11 @@ class SILP(Formulation):
     name = "silp"
 
     def applies(self, problem: Problem) -> str | None:
-        """Only Lp(1) makes the master linear."""
         if isinstance(problem.regularizer, Lp) and problem.regularizer.p == 1.0:
             return None
         return f"the master of silp is linear at Lp(1), not at {problem.regularizer}; use 'semi_infinite' or 'dual'."
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        """Weights of the simplex."""
         import cvxpy as cp
 
         return column_generation(problem, L, lambda theta, c: (0.0, [cp.sum(theta) <= 1]))

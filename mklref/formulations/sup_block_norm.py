@@ -37,7 +37,6 @@ class SupBlockNorm(Formulation):
     name = "sup_block_norm"
 
     def applies(self, problem: Problem) -> str | None:
-        """Block norms with q >= 2."""
         if isinstance(problem.regularizer, BlockNorm) and problem.regularizer.q >= 2.0:
             return None
         return (
@@ -46,7 +45,6 @@ class SupBlockNorm(Formulation):
         )
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        """The model over v, x, t and b."""
         import cvxpy as cp
 
         block = problem.regularizer

@@ -34,18 +34,10 @@ class TikhonovForm(Formulation):
     """A finite penalty on explicit kernel weights."""
 
     name = "tikhonov"
-
-    def applies(self, problem: Problem) -> str | None:
-        """The rows of the table."""
-        if isinstance(problem.regularizer, Tikhonov | Power | WeightedL1):
-            return None
-        return (
-            f"{problem.regularizer} is no Tikhonov penalty of Kloft (4) or of Tomioka's Table 1; use "
-            "'weighted_primal', which takes every penalty on the weights, or 'mixed_norm'."
-        )
+    covers = (Tikhonov, Power, WeightedL1)
+    instead = "'weighted_primal', which takes every penalty on the weights, or 'mixed_norm'"
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        """The model over v, theta, t and b."""
         import cvxpy as cp
 
         f = PrimalForm(problem, L)

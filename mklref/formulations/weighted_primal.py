@@ -21,29 +21,12 @@ from typing import Any
 
 import numpy as np
 
+from mklref import regularizers as reg
 from mklref._conic.cones import norm, power
 from mklref._conic.model import Model, PrimalForm, nonnegative, ratios
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
-from mklref.regularizers import (
-    BlockNorm,
-    ConcaveBlock,
-    ElasticNet,
-    Fixed,
-    Groups,
-    HalfPower,
-    Lp,
-    Mahalanobis,
-    Power,
-    PowerRoot,
-    Regularizer,
-    RootPlusLinear,
-    SmoothedRoot,
-    Tikhonov,
-    WeightedL1,
-    WeightedLp,
-)
 from mklref.regularizers.norms import ball_exponent
 
 
@@ -53,7 +36,6 @@ class WeightedPrimal(Formulation):
     name = "weighted_primal"
 
     def applies(self, problem: Problem) -> str | None:
-        """Needs psi, which exists where R(sqrt(.)) is concave."""
         if problem.regularizer.weight_form == "min":
             return None
         return (
@@ -63,7 +45,6 @@ class WeightedPrimal(Formulation):
         )
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        """The model over v, theta, t and b."""
         import cvxpy as cp
 
         f = PrimalForm(problem, L)
@@ -73,7 +54,7 @@ class WeightedPrimal(Formulation):
         return f.model(objective, domain, theta=lambda: nonnegative(theta))
 
 
-def psi(regularizer: Regularizer, theta: Any) -> tuple[Any, list[Any]]:
+def psi(regularizer: reg.Regularizer, theta: Any) -> tuple[Any, list[Any]]:
     """psi(theta) as a convex cvxpy scalar of a nonnegative expression theta (M,), and constraints.
 
     Raises
@@ -84,36 +65,36 @@ def psi(regularizer: Regularizer, theta: Any) -> tuple[Any, list[Any]]:
     import cvxpy as cp
 
     match regularizer:
-        case Lp(p=p):  # ||theta||_p <= 1
+        case reg.Lp(p=p):  # ||theta||_p <= 1
             return 0.0, [norm(theta, p) <= 1]
-        case BlockNorm(q=q) if q <= 2.0:  # ||theta||_{q/(2-q)} <= 1
+        case reg.BlockNorm(q=q) if q <= 2.0:  # ||theta||_{q/(2-q)} <= 1
             return 0.0, [norm(theta, ball_exponent(q)) <= 1]
-        case WeightedLp(p=p, scale=scale):  # ||theta/scale||_p <= 1
+        case reg.WeightedLp(p=p, scale=scale):  # ||theta/scale||_p <= 1
             return 0.0, [norm(cp.multiply(1.0 / scale, theta), p) <= 1]
-        case Fixed(weights=weights):
+        case reg.Fixed(weights=weights):
             return 0.0, [theta <= weights]
-        case Mahalanobis(E=E):  # theta'E^{-1}theta <= 1
+        case reg.Mahalanobis(E=E):  # theta'E^{-1}theta <= 1
             return 0.0, [cp.norm(np.linalg.inv(np.linalg.cholesky(E)) @ theta) <= 1]
-        case Groups(groups=groups, p=p, q=q, total=total):  # ||(d_l^p ||theta_l||_{1/q})_l||_{1/(p+q)} <= 1
+        case reg.Groups(groups=groups, p=p, q=q, total=total):  # ||(d_l^p ||theta_l||_{1/q})_l||_{1/(p+q)} <= 1
             within = [len(group) ** p * norm(theta[list(group)], _reciprocal(q)) for group in groups]
             return 0.0, [norm(cp.hstack(within), _reciprocal(total)) <= 1]
-        case Power(p=np.inf) | ConcaveBlock(g=PowerRoot(p=np.inf)) | HalfPower(q=2.0):
+        case reg.Power(p=np.inf) | reg.ConcaveBlock(g=reg.PowerRoot(p=np.inf)) | reg.HalfPower(q=2.0):
             return 0.0, [theta <= 1]
-        case Power(p=p) | ConcaveBlock(g=PowerRoot(p=p)):  # 1/(2p) sum theta_m^p
+        case reg.Power(p=p) | reg.ConcaveBlock(g=reg.PowerRoot(p=p)):  # 1/(2p) sum theta_m^p
             return cp.sum(power(theta, p)) / (2.0 * p), []
-        case HalfPower(q=q):  # q/(4p) sum (q theta_m/2)^p, p = q/(2-q)
+        case reg.HalfPower(q=q):  # q/(4p) sum (q theta_m/2)^p, p = q/(2-q)
             p = ball_exponent(q)
             return 0.5 * q * cp.sum(power(0.5 * q * theta, p)) / (2.0 * p), []
-        case WeightedL1(omega=omega):  # 1/2 sum omega_m^2 theta_m
+        case reg.WeightedL1(omega=omega):  # 1/2 sum omega_m^2 theta_m
             return 0.5 * omega**2 @ theta, []
-        case Tikhonov(p=p, mu=mu):  # mu ||theta||_p^2
+        case reg.Tikhonov(p=p, mu=mu):  # mu ||theta||_p^2
             return mu * cp.square(norm(theta, p)), []
-        case ElasticNet(lam=lam, form="tikhonov") | ConcaveBlock(g=RootPlusLinear(lam=lam)):  # (1-lam)/2 sum h(theta)
+        case reg.ElasticNet(lam=lam, form="tikhonov") | reg.ConcaveBlock(g=reg.RootPlusLinear(lam=lam)):
             return 0.5 * (1.0 - lam) * _h(theta, lam), []
-        case ElasticNet(lam=lam, form="ivanov"):  # sum h(theta) <= 1
+        case reg.ElasticNet(lam=lam, form="ivanov"):  # sum h(theta) <= 1
             return 0.0, [_h(theta, lam) <= 1]
-        case ConcaveBlock(g=SmoothedRoot(epsilon=epsilon)):  # min { 1/2 sum (x_m - epsilon)^2 / x_m : x >= theta }
-            x = cp.Variable(theta.shape, nonneg=True)
+        case reg.ConcaveBlock(g=reg.SmoothedRoot(epsilon=epsilon)):
+            x = cp.Variable(theta.shape, nonneg=True)  # min { 1/2 sum (x_m - epsilon)^2 / x_m : x >= theta }
             return 0.5 * ratios(list(x - epsilon), x), [x >= theta]
     return regularizer.weight_atom(theta)
 
