@@ -15,11 +15,11 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, overload
+from typing import Any, overload
 
 import numpy as np
 
-from mklref._conic.cones import use_second_order_cones
+from mklref._conic.cones import cp, use_second_order_cones
 from mklref._conic.model import Model
 from mklref._conic.polish import certified, polished
 from mklref._conic.scaling import Factors, balanced, factorize
@@ -29,9 +29,6 @@ from mklref.formulations import FORMULATIONS, Formulation, as_formulation
 from mklref.problem import Problem
 from mklref.signed import SignedProblem, SignedSolution
 from mklref.solution import History, Solution, Status
-
-if TYPE_CHECKING:
-    import cvxpy as cp
 
 TOLERANCES = ((1e-9, 1e-6), (1e-8, 1e-6), (1e-7, 1e-4))
 """What a solver is asked for, and what it may settle for where it breaks down before; the next pair if it has neither.
@@ -294,8 +291,6 @@ class Engine:
 
     def __call__(self, program: cp.Problem) -> None:
         """Solve in place; raises `SolverFailure` unless there is a point, accurate or not."""
-        import cvxpy as cp
-
         started = time.perf_counter()
         if self.second_order:
             use_second_order_cones(program)
@@ -314,8 +309,6 @@ class Engine:
 
     def _attempt(self, program: cp.Problem) -> str:
         """Each tolerance in turn until the solver returns a point; what it says of it."""
-        import cvxpy as cp
-
         failure = SolverFailure(self.solver)
         for tolerance, reduced in TOLERANCES:
             try:
@@ -345,8 +338,6 @@ class Engine:
 
 def _of_solver(error: BaseException) -> bool:
     """Whether a solver gave up, is short of memory, or panicked, as one in Rust does by no `Exception`."""
-    import cvxpy as cp
-
     own = isinstance(error, cp.error.SolverError | ArithmeticError | ValueError | MemoryError)
     return own or type(error).__name__ == "PanicException"  # of pyo3, which has no name to import
 

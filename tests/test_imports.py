@@ -205,7 +205,7 @@ def test_the_primer_shares_no_code():
 
 
 def test_only_the_reference_side_imports_cvxpy():
-    """Inside functions; losses have an atom, which only the reference side calls."""
+    """On demand; losses have an atom, which only the reference side calls."""
     allowed = {
         "losses",
         "_conic",

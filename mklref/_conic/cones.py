@@ -8,13 +8,27 @@ changes by less than 1e-8 of itself.
 from __future__ import annotations
 
 from fractions import Fraction
+from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    import cvxpy as cp
 
+class OnDemand(ModuleType):
+    """A module that is imported when something of it is first asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self.__name__), name)
+
+
+if TYPE_CHECKING:
+    import cvxpy
+
+    cp = cvxpy
+else:
+    cp = OnDemand("cvxpy")
+"""cvxpy, which takes a second to import and is for solves alone."""
 
 MAX_DENOMINATOR = 1 << 14
 """Of the rational exponent, where none of the fractions with a small denominator is close to it."""
@@ -26,7 +40,7 @@ _SAME_AS_ONE = 1e-8
 """p - 1 below which x^p is x for every purpose here."""
 
 
-def use_second_order_cones(program: cp.Problem) -> None:
+def use_second_order_cones(program: cvxpy.Problem) -> None:
     """Replace every exact power and p-norm within a program that was never solved with them, in place."""
     for node in (program.objective, *program.constraints):
         _replace_within(node)
@@ -40,7 +54,6 @@ def _replace_within(node: Any) -> None:
 
 def _second_order(expression: Any) -> Any:
     """The same function of the same argument by second-order cones; anything else is returned as it is."""
-    import cvxpy as cp
     from cvxpy.atoms.elementwise.power import Power
     from cvxpy.atoms.pnorm import Pnorm
 
@@ -64,8 +77,6 @@ def _denominator(p: float) -> int:
 
 def norm(x: Any, p: float) -> Any:
     """||x||_p for p in [1, inf]."""
-    import cvxpy as cp
-
     if p == 1.0:
         return cp.sum(x)
     if np.isinf(p):
@@ -77,20 +88,14 @@ def norm(x: Any, p: float) -> Any:
 
 def power(x: Any, exponent: float) -> Any:
     """x^exponent, elementwise, for an exponent of at least 1."""
-    import cvxpy as cp
-
     return x if exponent == 1.0 else cp.power(x, exponent, approx=False)
 
 
 def norms(blocks: list[Any]) -> Any:
     """The vector (||z_m||)_m of the Euclidean norms of affine vectors."""
-    import cvxpy as cp
-
     return cp.hstack([cp.norm(block, 2) for block in blocks])
 
 
 def squares(blocks: list[Any]) -> Any:
     """The vector (||z_m||^2)_m of affine vectors."""
-    import cvxpy as cp
-
     return cp.hstack([cp.sum_squares(block) for block in blocks])

@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from mklref._conic.cones import cp
 from mklref._conic.polish import SignedPoint
 from mklref._conic.scaling import Factors
 from mklref._typing import Array
@@ -19,10 +20,6 @@ from mklref.certificate.bounds import relative, unit_of
 from mklref.exceptions import SolverFailure
 from mklref.losses.base import Costs
 from mklref.problem import Point, Problem
-
-if TYPE_CHECKING:
-    import cvxpy as cp
-
 
 Solve = Callable[["cp.Problem"], None]
 """Solves a cvxpy problem in place or raises `SolverFailure`; made by `reference`, the only caller of solvers."""
@@ -49,8 +46,6 @@ class Model:
 
 def cost_parameters(n: int) -> Costs:
     """c and 1/c as cvxpy parameters: products with either are DPP, quotients would not be."""
-    import cvxpy as cp
-
     return Costs(cp.Parameter(n, pos=True, name="costs"), cp.Parameter(n, pos=True, name="inverse_costs"))
 
 
@@ -69,8 +64,6 @@ class PrimalForm:
     """
 
     def __init__(self, problem: Problem, factors: Factors) -> None:
-        import cvxpy as cp
-
         self.factors, self.regularizer = factors, problem.regularizer
         self.costs = cost_parameters(problem.n_samples)
         self.stacked = cp.Variable(factors.stacked.shape[1], name="v")
@@ -98,16 +91,12 @@ class PrimalForm:
 
     def model(self, objective: Any, constraints: list[Any], theta: Callable[[], Array]) -> Model:
         """Minimise under the constraints; beta is the multiplier of the scores, b a variable, theta is given."""
-        import cvxpy as cp
-
         program = cp.Problem(cp.Minimize(objective), [self.scores, *constraints])
         return Model(program, self.costs, lambda: Point(multiplier(self.scores), theta(), float(self.b.value)))
 
 
 def ratios(v: list[Any], theta: Any) -> Any:
     """sum_m ||v_m||^2 / theta_m for positive concave theta_m, with 0/0 = 0: jointly convex."""
-    import cvxpy as cp
-
     return cp.sum(cp.hstack([cp.quad_over_lin(v_m, theta_m) for v_m, theta_m in zip(v, theta, strict=True)]))
 
 
@@ -118,8 +107,6 @@ def nonnegative(variable: Any) -> Array:
 
 def balance(problem: Problem, beta: Any) -> list[Any]:
     """1'beta = c_b if there is an intercept, which is its multiplier; no constraint otherwise."""
-    import cvxpy as cp
-
     return [cp.sum(beta) == problem.intercept_cost] if problem.intercept else []
 
 

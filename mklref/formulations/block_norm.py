@@ -20,7 +20,7 @@ Source: Kloft (27)-(30); Tomioka (5), (7).
 
 from __future__ import annotations
 
-from mklref._conic.cones import norm, norms, power
+from mklref._conic.cones import cp, norm, norms, power
 from mklref._conic.model import Model, PrimalForm
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
@@ -35,8 +35,6 @@ class BlockNormForm(Formulation):
     covers = (Lp, BlockNorm, Power, HalfPower)
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        import cvxpy as cp
-
         f = PrimalForm(problem, L)
         rho = norms(f.v)
         match problem.regularizer:

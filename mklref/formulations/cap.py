@@ -22,7 +22,7 @@ Source: Szafranski (5), (9)-(11) and Prop. 1, which needs p, q >= 0 (erratum S2)
 
 from __future__ import annotations
 
-from mklref._conic.cones import norm, norms
+from mklref._conic.cones import cp, norm, norms
 from mklref._conic.model import Model, PrimalForm
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
@@ -37,8 +37,6 @@ class CAP(Formulation):
     covers = (Groups,)
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        import cvxpy as cp
-
         groups = problem.regularizer
         assert isinstance(groups, Groups)
         p, gamma, gamma0 = groups.p, groups.gamma, groups.gamma0

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from mklref import losses, regularizers as reg
-from mklref._conic.cones import norm, norms, power, squares
+from mklref._conic.cones import cp, norm, norms, power, squares
 from mklref._conic.model import Model, balance, balance_multiplier, cost_parameters, multiplier
 from mklref._conic.scaling import Factors
 from mklref._typing import Array
@@ -40,8 +40,6 @@ class Dual(Formulation):
     name = "dual"
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        import cvxpy as cp
-
         c = cost_parameters(problem.n_samples)
         beta = cp.Variable(problem.n_samples, name="beta")
         z = cp.Variable(L.stacked.shape[1], name="z")
@@ -61,8 +59,6 @@ class Dual(Formulation):
 
 def V_star(loss: losses.Loss, beta: Any, y: Array, c: Costs) -> tuple[Any, list[Any]]:
     """sum_i c_i V*(-beta_i/c_i, y_i) as a convex cvxpy scalar, and its domain; DPP in the costs."""
-    import cvxpy as cp
-
     alpha = cp.multiply(y, beta)
     square = 0.5 * cp.sum(cp.multiply(c.inverse, cp.square(beta)))  # 1/2 sum_i beta_i^2 / c_i
     match loss:
@@ -91,8 +87,6 @@ def V_star(loss: losses.Loss, beta: Any, y: Array, c: Costs) -> tuple[Any, list[
 
 def R_star(regularizer: reg.Regularizer, z: list[Any]) -> tuple[Any, list[Any]]:
     """R*(||z_1||, ..., ||z_M||) as a convex cvxpy scalar of affine vectors, and constraints."""
-    import cvxpy as cp
-
     match regularizer:
         case reg.Lp(p=p):  # 1/2 ||(||z_m||^2)_m||_{p*}
             return 0.5 * norm(squares(z), conjugate_exponent(p)), []

@@ -24,6 +24,7 @@ a squared penalty) give the elastic net does not hold as stated (erratum T9).
 
 from __future__ import annotations
 
+from mklref._conic.cones import cp
 from mklref._conic.model import Model, PrimalForm, nonnegative, ratios
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
@@ -39,8 +40,6 @@ class ElasticNetForm(Formulation):
     instead = "'weighted_primal' or 'mixed_norm'"
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        import cvxpy as cp
-
         net = problem.regularizer
         assert isinstance(net, ElasticNet)
         lam = net.lam

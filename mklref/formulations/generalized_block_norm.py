@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mklref._conic.cones import norms, power
+from mklref._conic.cones import cp, norms, power
 from mklref._conic.model import Model, PrimalForm
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
@@ -43,8 +43,6 @@ class GeneralizedBlockNorm(Formulation):
         )
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        import cvxpy as cp
-
         block = concave_form(problem.regularizer)
         assert block is not None
         f = PrimalForm(problem, L)

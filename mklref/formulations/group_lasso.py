@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mklref._conic.cones import norm, norms
+from mklref._conic.cones import cp, norm, norms
 from mklref._conic.model import Model, cost_parameters, multiplier
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
@@ -52,8 +52,6 @@ class GroupLasso(Formulation):
 
 
 def _primal(problem: Problem, X: Factors) -> Model:
-    import cvxpy as cp
-
     c = cost_parameters(problem.n_samples)
     w = cp.Variable(X.stacked.shape[1], name="w")
     residual = problem.y - X.stacked @ w
@@ -68,8 +66,6 @@ def _primal(problem: Problem, X: Factors) -> Model:
 
 
 def _dual(problem: Problem, L: Factors) -> Model:
-    import cvxpy as cp
-
     ball = problem.regularizer
     assert isinstance(ball, Lp)
     c = cost_parameters(problem.n_samples)

@@ -19,7 +19,7 @@ Source: Szafranski (8), and (7) at (p, q) = (0, 1).
 
 from __future__ import annotations
 
-from mklref._conic.cones import MAX_DENOMINATOR
+from mklref._conic.cones import MAX_DENOMINATOR, cp
 from mklref._conic.model import Model, PrimalForm, nonnegative, ratios
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
@@ -35,8 +35,6 @@ class GroupsForm(Formulation):
     instead = "'weighted_primal' or 'mixed_norm'"
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        import cvxpy as cp
-
         groups = problem.regularizer
         assert isinstance(groups, Groups)
         p, q, d, group_of = groups.p, groups.q, groups.sizes, groups.group_of

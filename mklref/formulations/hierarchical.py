@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mklref._conic.cones import cp
 from mklref._conic.model import Model, PrimalForm, nonnegative, ratios
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
@@ -50,8 +51,6 @@ class Hierarchical(Formulation):
         return None
 
     def build(self, problem: Problem, X: Factors) -> Model:
-        import cvxpy as cp
-
         groups = problem.regularizer
         assert isinstance(groups, Groups)
         f = PrimalForm(problem, X)  # v_m = w_m, a number: t = X w + b

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mklref._conic.cones import power
+from mklref._conic.cones import cp, power
 from mklref._conic.model import Model, PrimalForm, nonnegative, ratios
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
@@ -38,8 +38,6 @@ class IvanovForm(Formulation):
     instead = "'mixed_norm', which takes every regulariser, or 'weighted_primal' where it applies"
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        import cvxpy as cp
-
         f = PrimalForm(problem, L)
         theta = cp.Variable(problem.n_kernels, nonneg=True, name="theta")
         match problem.regularizer:

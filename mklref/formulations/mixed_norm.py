@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from mklref import regularizers as reg
-from mklref._conic.cones import norm, power
+from mklref._conic.cones import cp, norm, power
 from mklref._conic.model import Model, PrimalForm, ratios
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
@@ -38,8 +38,6 @@ class MixedNorm(Formulation):
     name = "mixed_norm"
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        import cvxpy as cp
-
         f = PrimalForm(problem, L)
         s = cp.Variable(problem.n_kernels, nonneg=True, name="s")
         penalty, domain = R(problem.regularizer, s)
@@ -50,8 +48,6 @@ class MixedNorm(Formulation):
 
 def R(regularizer: reg.Regularizer, s: Any) -> tuple[Any, list[Any]]:
     """R(s) as a convex cvxpy scalar of a nonnegative expression s (M,), and constraints."""
-    import cvxpy as cp
-
     match regularizer:
         case reg.Lp(block_exponent=q) | reg.BlockNorm(q=q):  # 1/2 ||s||_q^2
             return 0.5 * cp.square(norm(s, q)), []

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._conic.cones import cp
 from mklref._conic.model import Model, cost_parameters, multiplier
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
@@ -38,8 +39,6 @@ class Multiclass(Formulation):
     kind = MulticlassProblem
 
     def build(self, problem: MulticlassProblem, L: Factors) -> Model:
-        import cvxpy as cp
-
         machines = problem.machines
         c = cost_parameters(problem.n_samples)
         V = cp.Variable((L.stacked.shape[1], len(machines)), name="V")

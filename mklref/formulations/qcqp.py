@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mklref._conic.cones import cp
 from mklref._conic.model import Model, balance, balance_multiplier, cost_parameters, multiplier
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
@@ -37,8 +38,6 @@ class QCQP(Formulation):
         return f"qcqp is the dual at Lp(1), not at {problem.regularizer}; use 'dual', which takes every regulariser."
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        import cvxpy as cp
-
         c = cost_parameters(problem.n_samples)
         beta = cp.Variable(problem.n_samples, name="beta")
         lam = cp.Variable(name="lambda")

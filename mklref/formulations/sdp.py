@@ -27,6 +27,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mklref._conic.cones import cp
 from mklref._conic.model import Model, cost_parameters, multiplier
 from mklref._conic.polish import SignedPoint
 from mklref._conic.scaling import RANK_TOLERANCE, Factors
@@ -42,8 +43,6 @@ class SDP(Formulation):
     solution = SignedSolution
 
     def build(self, problem: SignedProblem, L: Factors) -> Model:
-        import cvxpy as cp
-
         c = cost_parameters(problem.n_samples)
         scaled = [np.sqrt(size) * L_m for size, L_m in zip(problem.trace / problem.traces, L.matrices, strict=True)]
         U, sizes, _ = np.linalg.svd(np.hstack(scaled), full_matrices=False)

@@ -25,6 +25,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._conic.cones import cp
 from mklref._conic.model import Cuts, Loop, Model, Solve, balance, balance_multiplier, cost_parameters, nonnegative
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
@@ -45,15 +46,11 @@ class SILP(Formulation):
         return f"the master of silp is linear at Lp(1), not at {problem.regularizer}; use 'semi_infinite' or 'dual'."
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        import cvxpy as cp
-
         return column_generation(problem, L, lambda theta, c: (0.0, [cp.sum(theta) <= 1]))
 
 
 def column_generation(problem: Problem, L: Factors, psi: Callable[[Any, Costs], tuple[Any, list[Any]]]) -> Model:
     """The separation program over beta, the master over theta and tau + psi(theta), and the loop."""
-    import cvxpy as cp
-
     c = cost_parameters(problem.n_samples)
     beta = cp.Variable(problem.n_samples, name="beta")
     root = cp.Parameter(problem.n_kernels, nonneg=True, name="root")  # sqrt(theta): products with it are DPP

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mklref._conic.cones import norm
+from mklref._conic.cones import cp, norm
 from mklref._conic.model import Model, PrimalForm, multiplier
 from mklref._conic.scaling import Factors
 from mklref._typing import Array
@@ -45,8 +45,6 @@ class SupBlockNorm(Formulation):
         )
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        import cvxpy as cp
-
         block = problem.regularizer
         assert isinstance(block, BlockNorm)
         f = PrimalForm(problem, L)

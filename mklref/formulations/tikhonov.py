@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mklref._conic.cones import norm, power
+from mklref._conic.cones import cp, norm, power
 from mklref._conic.model import Model, PrimalForm, nonnegative, ratios
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
@@ -38,8 +38,6 @@ class TikhonovForm(Formulation):
     instead = "'weighted_primal', which takes every penalty on the weights, or 'mixed_norm'"
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        import cvxpy as cp
-
         f = PrimalForm(problem, L)
         theta = cp.Variable(problem.n_kernels, nonneg=True, name="theta")
         penalty, domain = 0.0, []

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from mklref import regularizers as reg
-from mklref._conic.cones import norm, power
+from mklref._conic.cones import cp, norm, power
 from mklref._conic.model import Model, PrimalForm, nonnegative, ratios
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
@@ -45,8 +45,6 @@ class WeightedPrimal(Formulation):
         )
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        import cvxpy as cp
-
         f = PrimalForm(problem, L)
         theta = cp.Variable(problem.n_kernels, nonneg=True, name="theta")
         penalty, domain = psi(problem.regularizer, theta)
@@ -62,8 +60,6 @@ def psi(regularizer: reg.Regularizer, theta: Any) -> tuple[Any, list[Any]]:
     NotApplicable
         If the regulariser is no minimum over weights (`weight_form` is not "min").
     """
-    import cvxpy as cp
-
     match regularizer:
         case reg.Lp(p=p):  # ||theta||_p <= 1
             return 0.0, [norm(theta, p) <= 1]
@@ -104,8 +100,6 @@ def _h(theta: Any, lam: float) -> Any:
 
     It is (1-lam) theta + lam theta^2/x with x = (1 - lam theta)/(1-lam), where nothing cancels for lam near 0 or 1.
     """
-    import cvxpy as cp
-
     return (1.0 - lam) * cp.sum(theta) + lam * ratios(list(theta), (1.0 - lam * theta) / (1.0 - lam))
 
 

@@ -24,6 +24,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._conic.cones import cp
 from mklref._typing import Array
 from mklref.exceptions import SolverFailure
 from mklref.formulations.mixed_norm import R
@@ -129,8 +130,6 @@ def fitting_weights(problem: Problem, beta: Array, intercept: Any) -> Iterator[A
 
 def _by_cones(problem: Problem, beta: Array, intercept: Any) -> Array | None:
     """The problem above in units of the largest g_m and of the losses at 0; None if no solver finds a point."""
-    import cvxpy as cp
-
     machines = [machine.problem for machine in problem.machines]
     images = [one.kernels.apply(own) for one, own in zip(machines, problem.split(beta), strict=True)]
     squares = [own @ row for own, row in zip(images, problem.split(beta), strict=True)]
