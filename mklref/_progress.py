@@ -29,7 +29,6 @@ class _Line:
         self._bar.start()
 
     def close(self) -> None:
-        """Remove the line."""
         if self._bar is not None:
             self._bar.stop()
             self._bar = None

@@ -22,7 +22,7 @@ import numpy as np
 
 from mklref._run import check_start
 from mklref._typing import Array
-from mklref._validate import checked_number
+from mklref._validate import checked_names, checked_number
 from mklref.certificate import certify
 from mklref.certificate.feasible import repair
 from mklref.certificate.intercept import middle_intercept
@@ -134,7 +134,7 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
     room = _score_intervals(problem, beta, scores, allowance / problem.n_samples)
     spend = missing[chosen] / (budget or 1.0)
     low[chosen], high[chosen] = _extremes(images[chosen], spend, theta[chosen], room, problem.intercept)
-    names = tuple(getattr(problem.kernels, "names", ())) or tuple(f"K{m}" for m in range(len(q)))
+    names = checked_names(problem.kernels.names or None, len(q))
     # The solution itself satisfies every constraint, up to the tolerance of the linear programs.
     low, high = np.clip(low, 0.0, theta), np.maximum(high, theta)
     face = np.flatnonzero((missing <= budget) & (high - low > _WORTH_A_PROGRAM))

@@ -10,6 +10,7 @@ import numpy as np
 
 from mklref._crosscheck.row import NATIVE, Row, common_interval, distance, interval_size
 from mklref._display import outwards
+from mklref._validate import checked_names
 from mklref.certificate.allowance import weights_error
 from mklref.problem import Problem
 
@@ -315,8 +316,7 @@ def line(cells: Sequence[str], shown: Sequence[str] = COLUMNS) -> str:
 
 def kernel_names(problem: Problem) -> tuple[str, ...]:
     """The names that the stack carries, or K0, K1, ..."""
-    names = getattr(problem.kernels, "names", None)
-    return tuple(names) if names else tuple(f"K{m}" for m in range(problem.n_kernels))
+    return checked_names(problem.kernels.names or None, problem.n_kernels)
 
 
 def _number(value: float) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mklref import losses as kinds, regularizers as reg
-from mklref.regularizers.norms import ball_exponent, block_exponent, conjugate_exponent
+from mklref.regularizers.norms import ball_exponent, block_exponent, conjugate_exponent, reciprocal
 
 if TYPE_CHECKING:
     from mklref.problem import Problem
@@ -193,7 +193,7 @@ def _groups_of(groups: reg.Groups) -> Penalty:
 
     primal = composite(r"\rho", 0.5 * groups.p, groups.gamma, groups.gamma0)
     dual = composite("g", -0.5 * groups.p, conjugate_exponent(groups.gamma), conjugate_exponent(groups.gamma0))
-    weights = composite(r"\theta", groups.p, _reciprocal(groups.q), _reciprocal(groups.total))
+    weights = composite(r"\theta", groups.p, reciprocal(groups.q), reciprocal(groups.total))
     return Penalty(rf"\tfrac12 {primal}^2", rf"\tfrac12 {dual}^2", weight_set=(rf"{weights} \le 1",))
 
 
@@ -267,7 +267,3 @@ def raised(symbol: str, exponent: str) -> str:
 def scale(x: float, exponent: str) -> str:
     """A power of x, nothing for 1."""
     return "" if x == 1.0 else rf"({number(x)})^{{{exponent}}}"
-
-
-def _reciprocal(x: float) -> float:
-    return 1.0 / x if x else np.inf

@@ -268,7 +268,6 @@ def certify_images(
 
 
 def _over(function: Callable[..., Array], *machines: Sequence[Any]) -> Array:
-    """The sum over the machines."""
     return np.asarray(np.sum(list(map(function, *machines)), axis=0))
 
 

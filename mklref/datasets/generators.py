@@ -247,7 +247,6 @@ _MODALITIES = ("genes", "peaks", "proteins")
 
 
 def _counted(rng: np.random.Generator, kind: str, s: Array, depth: Array) -> Array:
-    """What is seen of one modality."""
     level = rng.normal(size=s.shape[1])
     if kind == "peaks":
         return (rng.random(s.shape) < 1.0 / (1.0 + np.exp(1.5 - s))).astype(float)
@@ -262,7 +261,6 @@ def _numbered(d: int) -> tuple[str, ...]:
 
 
 def _triangle(peak: Array) -> Array:
-    """One wave a row."""
     return np.maximum(6.0 - np.abs(np.arange(1.0, 22.0) - peak[:, None]), 0.0)
 
 

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_float_array
+from mklref._validate import as_float_array, checked_choice
 from mklref.exceptions import InvalidParameter
 
 LENGTH = 512
@@ -51,6 +51,4 @@ def signal(name: str, x: Any) -> Array:
     x = as_float_array(x, "x", InvalidParameter)
     if not ((x >= 0.0) & (x <= 1.0)).all():
         raise InvalidParameter("x holds positions outside of [0, 1], where the signals live; rescale them.")
-    if not isinstance(name, str) or name not in SIGNALS:
-        raise InvalidParameter(f"name = {name!r} is no signal; known are {', '.join(SIGNALS)}.")
-    return np.asarray(SIGNALS[name](x))
+    return np.asarray(SIGNALS[checked_choice("name", name, SIGNALS)](x))

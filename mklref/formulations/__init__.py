@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from mklref.exceptions import InvalidParameter
+from mklref._validate import checked_choice
 from mklref.formulations.base import Formulation
 from mklref.formulations.block_norm import BlockNormForm
 from mklref.formulations.cap import CAP
@@ -50,16 +50,8 @@ FORMULATIONS: dict[str, Formulation] = {
 
 
 def as_formulation(name: str) -> Formulation:
-    """Return the formulation of that name.
-
-    Raises
-    ------
-    InvalidParameter
-        An unknown name; the message lists the known ones.
-    """
-    if not isinstance(name, str) or name not in FORMULATIONS:
-        raise InvalidParameter(f"formulation = {name!r} is unknown; known names: {', '.join(FORMULATIONS)}.")
-    return FORMULATIONS[name]
+    """The formulation of that name; `InvalidParameter`, which lists the known ones, for another."""
+    return FORMULATIONS[checked_choice("formulation", name, FORMULATIONS)]
 
 
 __all__ = ["FORMULATIONS", "Formulation", "as_formulation"]

@@ -27,7 +27,7 @@ from mklref._conic.model import Model, PrimalForm, nonnegative, ratios
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
-from mklref.regularizers.norms import ball_exponent
+from mklref.regularizers.norms import ball_exponent, reciprocal
 
 
 class WeightedPrimal(Formulation):
@@ -72,8 +72,8 @@ def psi(regularizer: reg.Regularizer, theta: Any) -> tuple[Any, list[Any]]:
         case reg.Mahalanobis(E=E):  # theta'E^{-1}theta <= 1
             return 0.0, [cp.norm(np.linalg.inv(np.linalg.cholesky(E)) @ theta) <= 1]
         case reg.Groups(groups=groups, p=p, q=q, total=total):  # ||(d_l^p ||theta_l||_{1/q})_l||_{1/(p+q)} <= 1
-            within = [len(group) ** p * norm(theta[list(group)], _reciprocal(q)) for group in groups]
-            return 0.0, [norm(cp.hstack(within), _reciprocal(total)) <= 1]
+            within = [len(group) ** p * norm(theta[list(group)], reciprocal(q)) for group in groups]
+            return 0.0, [norm(cp.hstack(within), reciprocal(total)) <= 1]
         case reg.Power(p=np.inf) | reg.ConcaveBlock(g=reg.PowerRoot(p=np.inf)) | reg.HalfPower(q=2.0):
             return 0.0, [theta <= 1]
         case reg.Power(p=p) | reg.ConcaveBlock(g=reg.PowerRoot(p=p)):  # 1/(2p) sum theta_m^p
@@ -101,7 +101,3 @@ def _h(theta: Any, lam: float) -> Any:
     It is (1-lam) theta + lam theta^2/x with x = (1 - lam theta)/(1-lam), where nothing cancels for lam near 0 or 1.
     """
     return (1.0 - lam) * cp.sum(theta) + lam * ratios(list(theta), (1.0 - lam * theta) / (1.0 - lam))
-
-
-def _reciprocal(x: float) -> float:
-    return 1.0 / x if x else np.inf

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_flag
+from mklref._validate import checked_flag, checked_names
 from mklref.exceptions import InvalidTarget
 from mklref.kernels.stack import KernelStack, stack
 from mklref.kernels.validation import factorises
@@ -197,7 +197,7 @@ def diagnose(kernels: Any, y: Any = None) -> KernelReport:
     ]
     relations = [Relation(m, other, cosines[m, other], norms[other] / norms[m]) for m, other in pairs]
     return KernelReport(
-        names=tuple(getattr(given, "names", ())) or tuple(f"K{m}" for m in range(len(given))),
+        names=checked_names(given.names or None, len(given)),
         n_samples=n,
         alignment=cosines,
         target_alignment=None if y is None else _target_alignment(given, norms, flat, y),

@@ -74,7 +74,6 @@ class FamilyStack(OnSamples, ArrayStack):
     """
 
     def __init__(self, raw: FittedFamily, how: Normalizer) -> None:
-        """Evaluate, and normalise as it is said."""
         kernels, names, samples = raw.kernels, raw.names, raw.samples
         n = len(samples)
         grams = np.empty((len(names), n, n))
@@ -242,7 +241,6 @@ def as_texts(X: Any) -> Any:
 
 
 def _require_texts(column: list[Any]) -> None:
-    """A column without texts, or of texts alone."""
     other = next((i for i, text in enumerate(column) if not isinstance(text, str)), None)
     if other is not None and any(isinstance(text, str) for text in column):
         raise InvalidInput(
@@ -259,7 +257,6 @@ def require_kernels(kernels: Iterable[Kernel], names: Iterable[str], samples: An
 
 
 def _require_type(kernel: Kernel, name: str, samples: Any) -> None:
-    """Texts for kernels of texts, numbers for the others."""
     if kernel.takes_text and samples.dtype.kind != "U":
         raise InvalidInput(f"kernel {name!r} takes texts, X holds numbers: give a list of strings.")
     if not kernel.takes_text and samples.dtype.kind == "U":

@@ -155,7 +155,6 @@ class _Rows:
         self._clock = 0
 
     def known(self, index: Any) -> Any:
-        """Which of the rows are here."""
         return self._place[index] >= 0
 
     def become(self, rows: FloatArray) -> None:

@@ -101,8 +101,7 @@ def _named(solution: Any, names: Sequence[str] | None) -> tuple[Array, tuple[str
             f"the weights have shape {theta.shape}; draw one machine at a time, for instance weights_[0] with names."
         )
     known = names if names is not None else getattr(solution, "names", getattr(solution, "kernel_names_", None))
-    default = [f"K{m}" for m in range(len(theta))]
-    return numbers(theta, "weights"), named(default if known is None else known, len(theta), "weights")
+    return numbers(theta, "weights"), named(known, len(theta), "weights")
 
 
 def _groups(by: str | Mapping[str, Sequence[int]] | None, names: Sequence[str]) -> dict[str, list[int]]:

@@ -31,7 +31,7 @@ def alignment(kernels: Any, names: Sequence[str] | None = None, *, ax: Any = Non
     names : sequence of str, optional
     """
     if isinstance(kernels, KernelReport):
-        matrix, known = kernels.alignment, kernels.names
+        matrix = kernels.alignment
     else:
         stated = _is_matrix(kernels)
         matrix = numbers(kernels, "kernels") if stated else alignment_of(kernels)
@@ -42,9 +42,8 @@ def alignment(kernels: Any, names: Sequence[str] | None = None, *, ax: Any = Non
                 f"kernels holds {matrix.flat[np.abs(matrix).argmax()]:g}; alignments lie in [-1, 1]. Give kernels as "
                 "(M, n, n)."
             )
-        known = getattr(kernels, "names", tuple(f"K{m}" for m in range(len(matrix))))
     M = len(matrix)
-    names = named(known if names is None else names, M, "kernels")
+    names = named(getattr(kernels, "names", None) if names is None else names, M)
     side = 2.0 + min(0.32 * M, 5.0)
     ax = axes(ax, side + 0.8, side)
     signed = matrix.min() < -1e-8
@@ -87,7 +86,7 @@ def sparsity(coef: Any, names: Sequence[str] | None = None, *, title: str | None
     A = np.abs(numbers(getattr(coef, "coef", coef), "coef"))
     if A.ndim != 2 or not A.size:
         raise InvalidInput(f"coef has shape {A.shape}; give coefficients (tau, N), one row for each kernel.")
-    names = named([f"K{t}" for t in range(len(A))] if names is None else names, len(A), "kernels")
+    names = named(names, len(A))
     ax = axes(ax, 6.0, 0.9 + 0.22 * len(A))
     ax.imshow(A / (A.max() or 1.0), aspect="auto", cmap="Greys", vmin=0.0, vmax=1.0, interpolation="none")
     ax.set_yticks(range(len(A)), [as_text(name) for name in names])

@@ -50,7 +50,7 @@ def weight_paths(
         places, theta, _ = _checked_path(values, solutions)
     alone = {"marker": "."} if places[0] == places[-1] else {}  # a line through one point is nothing
     most, top = at_most(most), np.abs(theta).max(axis=0)
-    names = named([f"K{m}" for m in range(len(top))] if names is None else names, len(top), "kernels")
+    names = named(names, len(top))
     ax = axes(ax, 5.0, max(3.0, 0.6 + 0.2 * min(most, len(top))))  # as high as the legend
     largest = np.lexsort((-top, -(np.abs(theta[-1]) if values is None else top)))
     others = [m for m in largest[most:] if top[m] > VISIBLE * top.max()]

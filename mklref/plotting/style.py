@@ -10,7 +10,7 @@ import numpy as np
 
 from mklref._display import shortened
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_count, checked_members, require_finite, shown
+from mklref._validate import as_float_array, checked_count, checked_members, require_finite
 from mklref.exceptions import InvalidInput, InvalidType, MissingExtra
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7f3b08", "#666666")
@@ -87,13 +87,12 @@ def numbers(data: Any, label: str) -> Array:
     return array.astype(float, copy=False)
 
 
-def named(names: Any, count: int, things: str, one: str = "one for each kernel") -> tuple[str, ...]:
-    """Names as texts; `InvalidInput` for another number of them, `InvalidType` for no sequence."""
-    if isinstance(names, str):
-        raise InvalidType(f"names is {shown(names)}; give a list of names, {one}.")
-    found = tuple(map(str, checked_members("names", names, f"give a list of names, {one}.")))
+def named(names: Any, count: int, things: str = "kernels") -> tuple[str, ...]:
+    """Names as texts, K0, K1, ... for None; `InvalidInput` for another number, `InvalidType` for no sequence."""
+    given = [f"K{m}" for m in range(count)] if names is None else names
+    found = tuple(map(str, checked_members("names", given, "give a list of names, one for each kernel.")))
     if len(found) != count:
-        raise InvalidInput(f"{len(found)} names for {count} {things}; give {one}.")
+        raise InvalidInput(f"{len(found)} names for {count} {things}; give one for each kernel.")
     return found
 
 

@@ -24,6 +24,7 @@ from mklref.regularizers.norms import (
     norm_gradient,
     p_norm,
     quotient,
+    reciprocal,
 )
 
 
@@ -152,7 +153,7 @@ class Groups(Regularizer):
     @property
     def _ball_exponents(self) -> tuple[float, float]:
         """1/q within groups and 1/(p+q) across them: the exponents of the ball of weights."""
-        return (1.0 / self.q if self.q > 0.0 else np.inf), (1.0 / self.total if self.total > 0.0 else np.inf)
+        return reciprocal(self.q), reciprocal(self.total)
 
     @property
     def total(self) -> float:
@@ -210,7 +211,6 @@ class _Blocks:
         self.starts = np.cumsum([0, *map(len, groups[:-1])])
 
     def sums(self, x: Array) -> Array:
-        """The sum over each group of x (M,)."""
         return np.asarray(np.add.reduceat(x[self.order], self.starts))
 
     @np.errstate(over="ignore")  # beside an entry that is not finite

@@ -69,6 +69,11 @@ def conjugate_exponent(p: float) -> float:
     return 1.0 if p == np.inf else p / (p - 1.0)
 
 
+def reciprocal(x: float) -> float:
+    """1/x for x >= 0, infinite at 0."""
+    return 1.0 / x if x else np.inf
+
+
 def block_exponent(p: float) -> float:
     """q = 2p/(p+1): weights in the unit ball of lp penalise the squared q-norm of the block norms (Kloft (27))."""
     return 2.0 if p == np.inf else 2.0 * (p / (p + 1.0))  # 2p alone may overflow

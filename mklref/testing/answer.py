@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mklref import regularizers
-from mklref._validate import checked_flag, checked_members, checked_number, checked_real, checked_words
+from mklref._validate import checked_choice, checked_flag, checked_members, checked_number, checked_real, checked_words
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.losses import LOSSES
 from mklref.problem import Problem
@@ -143,11 +143,7 @@ class Supports:
 def _known(argument: str, given: Collection[str] | None, known: Collection[str]) -> tuple[str, ...] | None:
     if given is None:
         return None
-    names = checked_words(argument, given)
-    for name in names:
-        if name not in known:
-            raise InvalidParameter(f"{argument}: {name!r} is unknown; known names: {', '.join(known)}.")
-    return names
+    return tuple(checked_choice(argument, name, known) for name in checked_words(argument, given))
 
 
 def as_declaration(supports: Any, solver: Any) -> Declaration:

@@ -231,7 +231,6 @@ def _readings(suspect: Suspect, problem: Problem, point: Point) -> Iterator[Read
 def _why_not_optimal(
     problem: Problem, point: Point, certificate: Certificate, gap: float, tol: float
 ) -> Iterator[Finding]:
-    """One main finding."""
     if gap < 0.0:
         yield _by_size(gap, tol)
         return

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options, in a group of their own."""
     add = parser.getgroup("mklref", "conformance of a solver of multiple kernel learning").addoption
     add("--mklref-solver", metavar="MODULE:FUNCTION", help="run the catalogue of mklref on this solver")
     add("--mklref-supports", metavar="MODULE:NAME", help="what it is meant for (FUNCTION.supports, or everything)")
@@ -47,7 +46,6 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(session: pytest.Session, config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Add one test for each case."""
     if config.getoption("--mklref-solver"):
         catalogue = Catalogue.from_parent(session, name="mklref", nodeid="mklref", path=config.rootpath)
         items.extend(catalogue.collect())
@@ -60,18 +58,15 @@ class Tally:
         self.ran = self.excluded = 0
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """One more case."""
         if report.when == "call" and report.nodeid.startswith("mklref::"):
             self.excluded += report.skipped
             self.ran += not report.skipped
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Every case was excluded: not passed."""
         if exitstatus == pytest.ExitCode.OK and self._empty:
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say why."""
         if self._empty:
             terminalreporter.write_line(
                 f"mklref: all {self.excluded} cases were excluded, which shows nothing", red=True
@@ -86,7 +81,6 @@ class Catalogue(pytest.Collector):
     """The cases that the options select."""
 
     def collect(self) -> list[CaseItem]:
-        """One item for each case."""
         from mklref._validate import checked_tolerance
         from mklref.exceptions import MKLError
         from mklref.testing.answer import as_declaration
@@ -123,7 +117,6 @@ class CaseItem(pytest.Item):
         self.extra_keyword_matches.update(case.flags)
 
     def runtest(self) -> None:
-        """Certify the answers of the solver."""
         from mklref.testing.conformance import run_case
         from mklref.testing.result import Outcome
 
@@ -140,7 +133,6 @@ class CaseItem(pytest.Item):
         return str(excinfo.value) if found else super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[Any, int | None, str]:
-        """Where a failure is reported."""
         return self.path, None, f"mklref::{self.case.name}"
 
 

@@ -117,7 +117,6 @@ class Report:
         return "\n".join([self.verdict, "", self.table, "", *(row.message + "\n" for row in self.failures)]).rstrip()
 
     def __rich__(self) -> Table:
-        """The rows as a table of rich, failures in red."""
         from rich.table import Table
 
         table = Table(box=None, pad_edge=False, header_style="bold", caption=self.verdict, caption_justify="left")

@@ -345,6 +345,5 @@ def _exact(p: float) -> float:
 def _machine(
     fault: str, text: str, problem: Problem, point: Point, theta: Array, adapted: bool = False
 ) -> Iterator[Reading]:
-    """The problem with fixed weights."""
     moved = point._replace(weights=theta)
     yield from restated(fault, text, problem, moved, adapted=adapted, regularizer=reg.Fixed(theta))

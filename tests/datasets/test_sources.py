@@ -162,7 +162,7 @@ def test_generators_are_seeded_and_pass_for_data_sets(make):
             for make in (datasets.two_norm, datasets.waveform, datasets.p300, datasets.single_cells)
         ),
         (lambda rng: datasets.two_norm(rng, 9).subset(-1, 0), "samples = -1 must be an integer of at least 1"),
-        (lambda rng: datasets.noisy_signal(rng, "Bumps"), "'Bumps' is no signal; known are LinChirp, Wave"),
+        (lambda rng: datasets.noisy_signal(rng, "Bumps"), "'Bumps' is unknown; known names: LinChirp, Wave"),
         (lambda rng: datasets.single_cells(rng, 9, noise=1e308), r"noise = 1e\+308 must lie in \[-1e100, 1e100\]"),
         (lambda rng: datasets.noisy_signal(rng, "Wave", 1), r"n = 1 must be an integer in \[2"),
         (lambda rng: datasets.noisy_signal(rng, "Wave", snr=1e-320), r"snr = 1e-320 .* \[1e-100, inf\]: inf means no"),

@@ -30,7 +30,7 @@ from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, Missi
         (lambda: plotting.surface(None, [[1.0, np.inf]]), r"X\[0, 1\] is inf", InvalidInput),
         (lambda: plotting.surface(None, np.ones((4, 2)), 3), r"y has shape \(\) for 4 samples", InvalidInput),
         (lambda: plotting.weights([0.5, np.nan]), r"weights\[1\] is nan", InvalidInput),
-        (lambda: plotting.weights(THETA, "abcde"), "names is 'abcde'; give a list", InvalidType),
+        (lambda: plotting.weights(THETA, "abcde"), r"names is 'abcde' .*; give a list", InvalidType),
         (lambda: plotting.path([1.0, 2.0], [THETA, THETA * np.nan]), r"of the solutions\[1, 0\] is nan", InvalidInput),
         (lambda: plotting.path([1.0, 2.0], [THETA, THETA[1:]]), "weights of the solutions is ragged", InvalidInput),
         (lambda: plotting.path([0.0, 2.0], [THETA, THETA]), "values hold 0; on a logarithmic axis", InvalidInput),

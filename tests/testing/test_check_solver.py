@@ -282,9 +282,9 @@ def test_an_interrupt_goes_through_and_says_where_the_solver_was_and_what_it_did
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"losses": {"hingee"}}, "losses: 'hingee' is unknown; known names: hinge, "),
-        ({"losses": "hing"}, "losses: 'hing' is unknown"),
-        ({"regularizers": ["Lp", "lp"]}, "regularizers: 'lp' is unknown; known names: .*Lp"),
+        ({"losses": {"hingee"}}, "losses = 'hingee' is unknown; known names: hinge, "),
+        ({"losses": "hing"}, "losses = 'hing' is unknown"),
+        ({"regularizers": ["Lp", "lp"]}, "regularizers = 'lp' is unknown; known names: .*Lp"),
         ({"p": 2}, r"p = 2; give the smallest and the largest exponent, such as \(1, 2\)"),
         ({"p": (2, 1)}, r"p = \(2, 1\)"),
         ({"p": (np.nan, 2)}, "p = "),

@@ -203,7 +203,6 @@ def powers_of_two(rng: np.random.Generator) -> Problems:
 
 
 def _part(base: Problem, rows: np.ndarray, **changes: object) -> Problem:
-    """The problem on some samples, perhaps repeated."""
     K = np.ascontiguousarray(gram(base)[:, rows][:, :, rows])
     return on_samples(base, rows, K, **changes)
 
