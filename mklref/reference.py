@@ -289,7 +289,7 @@ class Engine:
         """What the solver says of it: "optimal", or "optimal_inaccurate" if it says so of any program, or its point of
         the optimal value (`doubt`)."""
 
-    def __call__(self, program: cp.Problem) -> None:
+    def __call__(self, program: Any) -> None:
         """Solve in place; raises `SolverFailure` unless there is a point, accurate or not."""
         started = time.perf_counter()
         if self.second_order:
@@ -307,7 +307,7 @@ class Engine:
             claimed = cp.OPTIMAL_INACCURATE
         self.claimed = self.claimed if self.claimed == cp.OPTIMAL_INACCURATE else claimed
 
-    def _attempt(self, program: cp.Problem) -> str:
+    def _attempt(self, program: Any) -> str:
         """Each tolerance in turn until the solver returns a point; what it says of it."""
         failure = SolverFailure(self.solver)
         for tolerance, reduced in TOLERANCES:
@@ -342,7 +342,7 @@ def _of_solver(error: BaseException) -> bool:
     return own or type(error).__name__ == "PanicException"  # of pyo3, which has no name to import
 
 
-def doubt(program: cp.Problem) -> float:
+def doubt(program: Any) -> float:
     """How far the value that a solver states may be from the optimum of its program by the point that it returns.
 
     The point misses the constraints by r, which is worth the multipliers times |r|, and the objective at the point may

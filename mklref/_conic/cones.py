@@ -8,27 +8,11 @@ changes by less than 1e-8 of itself.
 from __future__ import annotations
 
 from fractions import Fraction
-from importlib import import_module
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-
-class OnDemand(ModuleType):
-    """A module that is imported when something of it is first asked for."""
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(import_module(self.__name__), name)
-
-
-if TYPE_CHECKING:
-    import cvxpy
-
-    cp = cvxpy
-else:
-    cp = OnDemand("cvxpy")
-"""cvxpy, which takes a second to import and is for solves alone."""
+from mklref.losses.base import cp as cp
 
 MAX_DENOMINATOR = 1 << 14
 """Of the rational exponent, where none of the fractions with a small denominator is close to it."""
@@ -40,7 +24,7 @@ _SAME_AS_ONE = 1e-8
 """p - 1 below which x^p is x for every purpose here."""
 
 
-def use_second_order_cones(program: cvxpy.Problem) -> None:
+def use_second_order_cones(program: Any) -> None:
     """Replace every exact power and p-norm within a program that was never solved with them, in place."""
     for node in (program.objective, *program.constraints):
         _replace_within(node)

@@ -21,7 +21,7 @@ from mklref.exceptions import SolverFailure
 from mklref.losses.base import Costs
 from mklref.problem import Point, Problem
 
-Solve = Callable[["cp.Problem"], None]
+Solve = Callable[[Any], None]
 """Solves a cvxpy problem in place or raises `SolverFailure`; made by `reference`, the only caller of solvers."""
 
 
@@ -29,7 +29,7 @@ Solve = Callable[["cp.Problem"], None]
 class Model:
     """A compiled formulation: solve it for any costs, then read the point off it."""
 
-    program: cp.Problem
+    program: Any
     costs: Costs
     recover: Callable[[], Point | SignedPoint]
 

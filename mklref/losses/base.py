@@ -11,6 +11,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
+from importlib import import_module
+from types import ModuleType
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -22,6 +24,17 @@ from mklref.exceptions import InvalidParameter, NotApplicable
 _ROUNDING = 4.0 * float(np.finfo(float).eps)
 _LAWS = 1e-6
 """Relative size of what is more than rounding in the laws of a loss."""
+
+
+class OnDemand(ModuleType):
+    """A module that is imported when something of it is first asked for."""
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(import_module(self.__name__), name)
+
+
+cp: Any = OnDemand("cvxpy")
+"""cvxpy, which takes a second to import and is for the reference side alone."""
 
 
 class Costs(NamedTuple):

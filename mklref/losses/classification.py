@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mklref._typing import Array
-from mklref.losses.base import Loss, PiecewiseQuadratic
+from mklref.losses.base import Loss, PiecewiseQuadratic, cp
 
 
 @dataclass(frozen=True)
@@ -26,8 +26,6 @@ class _Margin(PiecewiseQuadratic):
         return self.margin * y[None, :]
 
     def atom(self, t: Any, y: Array) -> Any:
-        import cvxpy as cp
-
         return cp.pos(self.margin - cp.multiply(y, t))
 
     def domain(self, y: Array) -> tuple[Array, Array]:
@@ -67,8 +65,6 @@ class SquaredHinge(_Margin):
         return -y * super().value(t, y)
 
     def atom(self, t: Any, y: Array) -> Any:
-        import cvxpy as cp
-
         return 0.5 * cp.square(super().atom(t, y))
 
     def domain(self, y: Array) -> tuple[Array, Array]:
@@ -114,8 +110,6 @@ class Logistic(Loss):
         return np.empty((0, len(y)))
 
     def atom(self, t: Any, y: Array) -> Any:
-        import cvxpy as cp
-
         return cp.logistic(-cp.multiply(y, t))
 
 

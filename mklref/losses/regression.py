@@ -9,7 +9,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref._validate import checked_number, checked_positive
-from mklref.losses.base import PiecewiseQuadratic
+from mklref.losses.base import PiecewiseQuadratic, cp
 
 
 @dataclass(frozen=True)
@@ -38,8 +38,6 @@ class Squared(PiecewiseQuadratic):
         return np.empty((0, len(y)))
 
     def atom(self, t: Any, y: Array) -> Any:
-        import cvxpy as cp
-
         return 0.5 * cp.square(y - t)
 
     def domain(self, y: Array) -> tuple[Array, Array]:
@@ -70,8 +68,6 @@ class _Tube(PiecewiseQuadratic):
         return np.stack([y - self.epsilon, y + self.epsilon])
 
     def atom(self, t: Any, y: Array) -> Any:
-        import cvxpy as cp
-
         return cp.pos(cp.abs(y - t) - self.epsilon)
 
 
@@ -127,8 +123,6 @@ class SquaredEpsilonInsensitive(_Tube):
         return np.sign(t - y) * super().value(t, y)
 
     def atom(self, t: Any, y: Array) -> Any:
-        import cvxpy as cp
-
         return 0.5 * cp.square(super().atom(t, y))
 
     def domain(self, y: Array) -> tuple[Array, Array]:
@@ -173,8 +167,6 @@ class Huber(PiecewiseQuadratic):
 
     def atom(self, t: Any, y: Array) -> Any:
         """huber(y - t, delta)/2: cvxpy's atom is twice ours."""
-        import cvxpy as cp
-
         return 0.5 * cp.huber(y - t, self.delta)
 
     def domain(self, y: Array) -> tuple[Array, Array]:
@@ -216,8 +208,6 @@ class Pinball(PiecewiseQuadratic):
         return y[None, :]
 
     def atom(self, t: Any, y: Array) -> Any:
-        import cvxpy as cp
-
         return cp.maximum(self.tau * (y - t), (self.tau - 1.0) * (y - t))
 
     def domain(self, y: Array) -> tuple[Array, Array]:
