@@ -14,12 +14,13 @@ import numbers
 import operator
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType, MissingExtra
 
 
 def checked_real(label: str, value: Any, remedy: str) -> float:
@@ -99,10 +100,14 @@ def checked_integer(value: Any, least: float, most: float, says: str) -> int:
     return number
 
 
+def several(value: Any) -> bool:
+    """Whether something is a collection: a text is none, nor an array of no dimension, which only seems to be one."""
+    return isinstance(value, Iterable) and not isinstance(value, str | bytes) and getattr(value, "ndim", 1) != 0
+
+
 def checked_members(label: str, value: Any, remedy: str) -> list[Any]:
     """What a sequence, or anything else that can be looped over, has; else, as of a text, `InvalidType`."""
-    some = isinstance(value, Iterable) and not isinstance(value, str | bytes)
-    if not some or getattr(value, "ndim", 1) == 0:  # arrays of no dimension only seem to be one
+    if not several(value):
         raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); {remedy}")
     return list(value)
 
@@ -118,8 +123,7 @@ def checked_words(label: str, value: Any) -> tuple[str, ...]:
 
 def checked_values(label: str, given: Any, what: str) -> list[Any]:
     """The entries of an ordered collection as a list, whatever they are; else `InvalidParameter` says of what."""
-    some = isinstance(given, Iterable) and not isinstance(given, str | bytes | Mapping | set | frozenset)
-    if not some or getattr(given, "ndim", 1) == 0:
+    if not several(given) or isinstance(given, Mapping | set | frozenset):
         raise InvalidParameter(f"{label} = {given!r} must be a sequence of {what}")
     return list(given)
 
@@ -198,9 +202,9 @@ def check_time(max_time: Any) -> None:
 def require_unmasked(**given: Any) -> None:
     """Raise `InvalidType` for a masked array, or a list that holds one: what is under the mask would be taken."""
     for label, data in given.items():
-        several = data if isinstance(data, list | tuple) else ()
-        if isinstance(data, np.ma.MaskedArray) or any(isinstance(one, np.ma.MaskedArray) for one in several):
-            held = f"{label} is" if not several else f"{label} holds"
+        parts = data if isinstance(data, list | tuple) else ()
+        if isinstance(data, np.ma.MaskedArray) or any(isinstance(one, np.ma.MaskedArray) for one in parts):
+            held = f"{label} is" if not parts else f"{label} holds"
             raise InvalidType(f"{held} a masked array; its mask would be lost. Fill or drop the masked entries first.")
 
 
@@ -340,6 +344,14 @@ def check_length(owner: str, label: str, length: int, kernels: int) -> None:
     """Raise `InvalidParameter` unless a parameter of this length fits the number of kernels."""
     if length != kernels:
         raise InvalidParameter(f"regularizer {owner} has {length} {label} for {kernels} kernels; give one for each.")
+
+
+def required(module: str, says: str) -> Any:
+    """The module, or `MissingExtra` in these words."""
+    try:
+        return import_module(module)
+    except ImportError as absent:
+        raise MissingExtra(says) from absent
 
 
 def as_one_kind(y: Any) -> Any:

@@ -13,9 +13,9 @@ from typing import Any
 
 from mklref._files import checked_path
 from mklref._untrusted import chunks, limit
-from mklref._validate import checked_count
+from mklref._validate import checked_count, required
 from mklref.datasets.table import check_header, opened, rows_of
-from mklref.exceptions import InvalidInput, MissingExtra
+from mklref.exceptions import InvalidInput
 
 
 def read_frames(
@@ -93,10 +93,4 @@ def encoding_of(path: Path) -> str:
 
 def require_pandas() -> Any:
     """The module pandas, or `MissingExtra`."""
-    try:
-        import pandas
-    except ImportError:
-        raise MissingExtra(
-            "tables are read with pandas, which is not installed: pip install 'mklref[tables]'."
-        ) from None
-    return pandas
+    return required("pandas", "tables are read with pandas, which is not installed: pip install 'mklref[tables]'.")

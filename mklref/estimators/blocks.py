@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from importlib import import_module
 from itertools import chain, count
 from math import prod
 from os import PathLike
@@ -26,8 +25,8 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._untrusted import require_room
-from mklref._validate import checked_flag, require_one_order, require_unmasked
-from mklref.exceptions import InvalidInput, InvalidType, MissingExtra, UnsafeFile
+from mklref._validate import checked_flag, require_one_order, require_unmasked, required
+from mklref.exceptions import InvalidInput, InvalidType, UnsafeFile
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.evaluation import Block, Samples
 from mklref.kernels.fitted import FittedFamily
@@ -175,12 +174,8 @@ def _annotated_file(path: Path) -> Any:
     if reader is None:
         raise InvalidInput(f"{path} ends in neither .h5ad nor .h5mu, the files of AnnData and MuData.")
     module, function = reader
-    try:
-        read = getattr(import_module(module), function)
-    except ImportError:
-        raise MissingExtra(
-            f"{path.suffix} files are read by {module}, which is not installed: pip install 'mklref[annotated]'."
-        ) from None
+    says = f"{path.suffix} files are read by {module}, which is not installed: pip install 'mklref[annotated]'."
+    read = getattr(required(module, says), function)
     try:
         return read(path)
     except (FileNotFoundError, PermissionError):

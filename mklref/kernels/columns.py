@@ -11,7 +11,7 @@ A group is also what `mklref.Groups` takes: `FamilyStack.groups` lists the kerne
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any
@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import shown
+from mklref._validate import several, shown
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels.base import BlockKernel, Kernel, KernelFamily, Union, require_family, require_few
 
@@ -48,8 +48,7 @@ def on(group: str | int, columns: Columns, family: KernelFamily) -> KernelFamily
     require_family("on", family)
     if isinstance(group, bool) or not isinstance(group, str | int | np.integer):
         raise InvalidType(f"group is {shown(group)} ({type(group).__name__}); give its name as a text, or a number.")
-    one_alone = isinstance(columns, str) or not isinstance(columns, Iterable) or getattr(columns, "ndim", 1) == 0
-    chosen: tuple[Any, ...] = (columns,) if one_alone else tuple(columns)  # type: ignore[arg-type]
+    chosen: tuple[Any, ...] = tuple(columns) if several(columns) else (columns,)  # type: ignore[arg-type]
     if not chosen or not all(isinstance(one, str | int | np.integer) and not isinstance(one, bool) for one in chosen):
         raise InvalidParameter(
             f"columns = {shown(columns)}; give names such as 'age', numbers from 0, prefixes such as 'blood_*', or a "
@@ -119,7 +118,6 @@ class PerGroup(KernelFamily):
     family: KernelFamily
 
     def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
-        """As many times the kernels of the family as there are groups."""
         if self.separator is None:
             require_few(len(self.family.expand(variables[:1])) * len(variables))
             groups: list[tuple[str, list[int]]] = [(name, [j]) for j, name in enumerate(variables)]

@@ -90,12 +90,10 @@ class ArrayStack(KernelStack):
         return out
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
-        """Products K_m v of all kernels, or of some, float64 (M, n) or (k, n), accumulated in float64."""
         v, some = numbers("v", v, self.shape[1]), indices(kernels, len(self), "kernels")
         return np.array([_product(self.matrices[m], v) for m in some]).reshape(-1, len(v))
 
     def apply_each(self, vectors: Array, kernels: Any = None) -> Array:
-        """Products K_m v of several vectors (k, n), float64 (k, M, n); float64 matrices are read once."""
         vectors, some = numbers("vectors", vectors, self.shape[1]), indices(kernels, len(self), "kernels")
         if self.dtype != np.float64:
             return np.stack([self.apply(v, some) for v in vectors])

@@ -20,8 +20,8 @@ from functools import lru_cache
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_array, checked_choice, checked_integer, checked_members, shown
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MissingExtra
+from mklref._validate import checked_array, checked_choice, checked_integer, checked_members, required, shown
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.families import on_all_variables
 
@@ -171,10 +171,7 @@ def _refined(phi: Array, taps: Array) -> Array:
 
 def _filters(mother: str) -> tuple[Array, Array]:
     """Low and high pass of the refinement equations, (L + 1,) each."""
-    try:
-        import pywt
-    except ImportError as absent:
-        raise MissingExtra("wavelet kernels need PyWavelets: pip install 'mklref[wavelets]'.") from absent
+    pywt = required("pywt", "wavelet kernels need PyWavelets: pip install 'mklref[wavelets]'.")
     if mother not in pywt.wavelist(kind="discrete") or not pywt.Wavelet(mother).orthogonal:
         raise InvalidParameter(
             f"wavelet {mother!r} is not an orthogonal wavelet of PyWavelets: haar, db2 to db38, sym2 to sym20 or "

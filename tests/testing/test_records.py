@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 
 import h5py
 import numpy as np
@@ -17,7 +18,6 @@ from mklref.regularizers import Groups, Lp, Mahalanobis
 from mklref.testing.cases.ordinary import OTHERS
 from mklref.testing.vectors import (
     answer_from_record,
-    hdf5,
     problem_from_record,
     read_answer,
     read_problem,
@@ -193,7 +193,7 @@ def test_json_is_exact_in_decimals_and_hexadecimals(tmp_path):
 
 
 def test_hdf5_without_h5py_says_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setattr(hdf5, "find_spec", lambda name: None)
+    monkeypatch.setitem(sys.modules, "h5py", None)
     for call in (lambda: write_record(tmp_path / "p.h5", {}), lambda: read_record(tmp_path / "p.h5")):
         with pytest.raises(MissingExtra, match=r"pip install 'mklref\[hdf5\]'"):
             call()

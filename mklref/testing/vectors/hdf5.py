@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from importlib.util import find_spec
 from io import BytesIO
 from math import prod
 from pathlib import Path
@@ -13,7 +12,8 @@ import numpy as np
 
 from mklref._files import replacing
 from mklref._untrusted import require_room
-from mklref.exceptions import MissingExtra, MKLError, UnsafeFile
+from mklref._validate import required
+from mklref.exceptions import MKLError, UnsafeFile
 from mklref.testing.vectors.schema import Record
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
@@ -29,17 +29,15 @@ def is_hdf5(path: Path) -> bool:
     return start.startswith(_SIGNATURE) or start[_MATLAB_HEADER:] == _SIGNATURE
 
 
-def require_extra() -> None:
-    """Raise `MissingExtra` if h5py is not installed."""
-    if find_spec("h5py") is None:
-        raise MissingExtra("HDF5 files need h5py: pip install 'mklref[hdf5]'; or write NPZ, MAT of version 7, or JSON.")
+def require_extra() -> Any:
+    """The module h5py, or `MissingExtra`."""
+    says = "HDF5 files need h5py: pip install 'mklref[hdf5]'; or write NPZ, MAT of version 7, or JSON."
+    return required("h5py", says)
 
 
 def write(path: Path, record: Mapping[str, Any]) -> None:
     """One data set for each entry."""
-    require_extra()
-    import h5py
-
+    h5py = require_extra()
     content = BytesIO()  # HDF5 in place of a disk that may fill up: an error in its callbacks can end the process
     with h5py.File(content, "w") as file:
         for name, value in record.items():
@@ -53,9 +51,7 @@ def read(path: Path, max_bytes: int) -> Record:
 
     `UnsafeFile` for what is no HDF5 file, for links to other files, data kept in other files, or more than max_bytes.
     """
-    require_extra()
-    import h5py
-
+    h5py = require_extra()
     try:
         with h5py.File(path, "r") as file:
             matlab = file.userblock_size == _MATLAB_HEADER
@@ -69,8 +65,7 @@ def read(path: Path, max_bytes: int) -> Record:
 
 
 def _plain_dataset(file: Any, name: str, path: Path) -> Any:
-    import h5py
-
+    h5py = require_extra()
     if not isinstance(file.get(name, getlink=True), h5py.HardLink):
         raise UnsafeFile(f"{path}: {name!r} is a link; only data in the file itself are read.")
     dataset = file[name]
@@ -87,8 +82,7 @@ def _size(dataset: Any) -> int:
 
 
 def _value(dataset: Any, name: str, path: Path, matlab: bool) -> Any:
-    import h5py
-
+    h5py = require_extra()
     if dataset.shape is None:
         raise UnsafeFile(f"{path}: {name!r} is empty, without a shape; leave it out, or write numbers.")
     if h5py.check_string_dtype(dataset.dtype) is not None and dataset.shape == ():
