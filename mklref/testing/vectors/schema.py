@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_choice
+from mklref._validate import as_float_array, checked_choice, shown
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, Loss
@@ -198,7 +198,7 @@ def _groups_of_numbers(numbers: Array, name: str) -> tuple[tuple[int, ...], ...]
 def _text(record: Mapping[str, Any], name: str, default: str) -> str:
     value = record.get(name, default)
     if not isinstance(value, str):
-        raise InvalidParameter(f"{name} = {_shown(value)} is no text.")
+        raise InvalidParameter(f"{name} = {shown(value)} is no text.")
     return value
 
 
@@ -206,21 +206,21 @@ def _vector(value: Any, name: str) -> Array:
     """Numbers along one axis, row or column; converted to float64 by the class that takes them."""
     array = _array(value, name)
     if array.dtype.kind not in "iuf" or array.size != max(array.shape, default=1):
-        raise InvalidInput(f"{name} = {_shown(value)} is no vector of numbers.")
+        raise InvalidInput(f"{name} = {shown(value)} is no vector of numbers.")
     return as_float_array(array, name, InvalidParameter).ravel().astype(np.float64)
 
 
 def _number(value: Any, name: str) -> float:
     array = _array(value, name)
     if array.size != 1 or array.dtype.kind not in "iuf":
-        raise InvalidParameter(f"{name} = {_shown(value)} is no number.")
+        raise InvalidParameter(f"{name} = {shown(value)} is no number.")
     return float(as_float_array(array, name, InvalidParameter).ravel()[0])
 
 
 def _flag(value: Any, name: str) -> bool:
     array = _array(value, name)
     if array.size != 1 or array.dtype.kind not in "biuf" or array.ravel()[0] not in (0, 1):
-        raise InvalidParameter(f"{name} = {_shown(value)}; give true or false, 1 or 0.")
+        raise InvalidParameter(f"{name} = {shown(value)}; give true or false, 1 or 0.")
     return bool(array.ravel()[0])
 
 
@@ -228,8 +228,4 @@ def _array(value: Any, name: str) -> Any:
     try:
         return np.asarray(value)
     except ValueError as ragged:
-        raise InvalidInput(f"{name} = {_shown(value)} is ragged; give rows of one length.") from ragged
-
-
-def _shown(value: Any) -> str:
-    return repr(value)[:80]
+        raise InvalidInput(f"{name} = {shown(value)} is ragged; give rows of one length.") from ragged
