@@ -16,6 +16,7 @@ from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mklref import _display
 from mklref._typing import Array
 from mklref._validate import as_float_array, checked_flag, checked_positive, checked_targets, read_only, require_finite
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget, InvalidType
@@ -259,8 +260,6 @@ class Problem(Frozen):
         return f"$$ {self.to_latex()} $$"
 
     def _repr_html_(self) -> str:
-        from mklref import _display
-
         return _display.problem(self, self.to_latex())
 
     def __repr__(self) -> str:

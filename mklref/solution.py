@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from mklref import _display
 from mklref._files import read_arrays, require_format, well_formed, write_arrays
 from mklref._typing import Array
 from mklref._validate import require_finite
@@ -141,8 +142,6 @@ class Solution:
         return scores
 
     def _repr_html_(self) -> str:
-        from mklref import _display
-
         return _display.solution(self)
 
     def save(self, path: str | PathLike[str]) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from mklref import _display
 from mklref._crosscheck.row import NATIVE, Row, common_interval, distance, interval_size
-from mklref._display import outwards
 from mklref._validate import checked_names
 from mklref.certificate.allowance import weights_error
 from mklref.problem import Problem
@@ -68,7 +68,7 @@ class CrossCheck:
             row.solver,
             _number(row.value),
             "" if np.isnan(off) else "inside" if off == 0.0 else f"{off:.0e}",
-            *("" if text == "nan" else text for ends in (bounds, own) for text in outwards(*ends)),
+            *("" if text == "nan" else text for ends in (bounds, own) for text in _display.outwards(*ends)),
             f"{row.seconds:.2f}",
             row.status,
         )
@@ -288,8 +288,6 @@ class CrossCheck:
         return facts
 
     def _repr_html_(self) -> str:
-        from mklref import _display
-
         return _display.crosscheck(self, COLUMNS)
 
     def to_html(self) -> str:
@@ -324,7 +322,7 @@ def _number(value: float) -> str:
 
 
 def _interval(interval: tuple[float, float], digits: int = 12) -> str:
-    return " <= P* <= ".join(outwards(*interval, digits))
+    return " <= P* <= ".join(_display.outwards(*interval, digits))
 
 
 def _json(value: float) -> float | str:

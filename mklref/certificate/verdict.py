@@ -8,7 +8,7 @@ from typing import Any, Self, TypeVar
 
 import numpy as np
 
-from mklref._display import outwards
+from mklref import _display
 from mklref._validate import checked_number
 from mklref.certificate.bounds import relative
 
@@ -97,7 +97,8 @@ class Bounds:
         return cls(**values)
 
     def __str__(self) -> str:
-        return "{} <= P* <= {}, relative gap {:.1e}".format(*outwards(self.lower, self.upper), self.relative_gap)
+        ends = _display.outwards(self.lower, self.upper)
+        return "{} <= P* <= {}, relative gap {:.1e}".format(*ends, self.relative_gap)
 
 
 def apart(one: float, other: float) -> tuple[str, str]:
@@ -174,8 +175,6 @@ class Certificate(Bounds):
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        from mklref import _display
-
         return _display.certificate(self)
 
     def _better_intercept(self) -> str:

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, Unpack, ove
 
 import numpy as np
 
+from mklref import _display
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, checked_choice, checked_number
 from mklref.exceptions import InvalidInput, InvalidParameter
@@ -118,8 +119,6 @@ class KernelFamily(ABC):
         return made
 
     def _repr_html_(self) -> str:
-        from mklref import _display
-
         return _display.family(self)
 
     def __add__(self, other: KernelFamily) -> KernelFamily:
