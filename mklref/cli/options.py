@@ -16,6 +16,7 @@ from mklref.cli.learning import (
     exponent,
     exponents,
     loss,
+    names,
     number,
     positive_count,
     sample_count,
@@ -132,13 +133,27 @@ def _add_certify(commands: Any) -> None:
         type=Input,
         metavar="FILE",
         help="in place of PROBLEM: samples X (n, d) and y, for kernels that are evaluated when they are read; C, loss, "
-        "regularizer as in a problem",
+        "regularizer as in a problem; or a CSV file of numbers with a header, and the options say the rest",
     )
     add("--kernels", metavar="SPEC", help="with --data: such as linear,poly:2,rbf:0.1..10:8,per-variable")
     add("--normalize", choices=NORMALIZATIONS, help="with --data: normalisation of each kernel (none)")
-    add("--p", type=exponent, help="with --data: norm of the weights, in [1, inf], such as 4/3, unless the file says")
-    add("--C", type=number, help="with --data: weight of the summed loss, unless the file says")
-    add("--loss", metavar="NAME", help="with --data: name of the loss, unless the file says")
+    add("--target", metavar="COLUMN", help="with --data FILE.csv: column of y (the last one)")
+    add(
+        "--ignore",
+        type=names,
+        default=[],
+        metavar="COLUMN,...",
+        help="with --data FILE.csv: columns that are no variables",
+    )
+    add("--positive", metavar="CLASS", help="with --data FILE.csv: the class that becomes +1 (the second of two)")
+    add("--standardize", action="store_true", help="with --data FILE.csv: the variables, as solve does")
+    add(
+        "--p",
+        type=exponent,
+        help="with --data: norm of the weights, in [1, inf], such as 4/3, unless the file says (1)",
+    )
+    add("--C", type=number, help="with --data: weight of the summed loss, unless the file says (1)")
+    add("--loss", type=loss, metavar="NAME[:VALUE]", help="with --data: the loss, unless the file says (hinge)")
     add("--save", type=Output, metavar="FILE.json", help="write the certificate; with directories, all rows")
     add("--report", type=Output, metavar="FILE.html", help="with directories: write a page")
     add_force(certify)

@@ -95,7 +95,7 @@ def _from_table(arguments: Any, samples: int | None) -> Input:
     whole = published.complete()
     incomplete = len(published.y) - len(whole.y)
     data = whole if samples is None else whole.subset(samples, arguments.seed or 0)
-    y, meaning = _target(data.y, arguments)
+    y, meaning = targets_for_loss(data.y, arguments)
     specification = RECIPE if arguments.kernels is None else arguments.kernels
     method: Any = arguments.normalize or "trace"
     kernels = parse(specification).fit(data.standardized(), normalize=None if method == "none" else method)
@@ -156,7 +156,7 @@ def _from_kernels(arguments: Any) -> Input:
     method: Any = arguments.normalize or "none"
     if method != "none":
         kernels = normalize(kernels, method)
-    y, meaning = _target(y, arguments)
+    y, meaning = targets_for_loss(y, arguments)
     facts = {
         "data": arguments.data,
         "samples": _drawn(kernels.shape[1], n, arguments.seed),
@@ -166,7 +166,7 @@ def _from_kernels(arguments: Any) -> Input:
     return Input(kernels, y, arguments.loss or Hinge(), facts)
 
 
-def _target(y: Any, arguments: Any) -> tuple[Any, str]:
+def targets_for_loss(y: Any, arguments: Any) -> tuple[Any, str]:
     """y as the loss wants it, and what was done: classes are encoded, numbers are kept, one class is all ones."""
     loss = arguments.loss or Hinge()
     if loss.targets == "ones":

@@ -160,6 +160,7 @@ def test_claims_about_an_answer_on_samples_and_stated_bounds_are_checked(files, 
         ([], "--data FILE goes with --kernels SPEC"),
         (["--kernels", SPEC, "--C", "3"], "both say C"),
         (["--kernels", "spectrum(2)"], "takes texts, X holds numbers"),
+        (["--kernels", SPEC, "--target", "y"], "--target is for CSV files"),
     ],
 )
 def test_options_that_do_not_fit(files, options, says, refused):
@@ -173,6 +174,20 @@ def test_samples_without_targets_are_named(files, refused):
         X = held["X"]
     np.savez(files / "x.npz", X=X)
     assert "needs X (n, d) and y, and no kernels; it has X." in refused(certified(files, "--kernels", SPEC))
+
+
+def test_an_answer_to_a_csv_file_is_certified_and_its_fault_named(table, run, refused, tmp_path):
+    point, asked = str(tmp_path / "point.npz"), ["--data", table, "--kernels", "rbf(1), linear", "--C", "3", "--p", "2"]
+    run(["solve", *asked, "--positive", "healthy", "--save", point])
+    certify = ["certify", *asked, point, "--standardize", "--positive", "healthy"]
+    assert "outcome: ill = -1" in (said := run([*certify, "--normalize", "trace"]).out)
+    assert "CERTIFIED" in said
+    assert "normalised kernels: " in run(certify, 1).out
+    assert "negated dual_coef: " in run(["certify", *asked, point, "--standardize", "--normalize", "trace"], 1).out
+    regression = ["certify", *asked, point, "--target", "dose", "--loss", "epsilon_insensitive:0.1"]
+    assert "column 'outcome' is 'ill', not a finite number" in refused(regression)
+    assert "loss=epsilon_insensitive:0.1" in (said := run([*regression, "--ignore", "outcome"], 1).out)
+    assert "2 variables as they stand" in said
 
 
 @pytest.fixture
