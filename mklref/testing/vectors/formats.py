@@ -47,7 +47,7 @@ def read_record(path: str | PathLike[str], *, max_bytes: int | None = None) -> R
         arrays, facts = read_arrays(file, max_bytes=most)
         for name in arrays.keys() & facts.keys():
             raise UnsafeFile(f"{path} has {name!r} as an array and among its facts.")
-        texts = {name: str(array[()]) for name, array in arrays.items() if array.dtype.kind == "U" and not array.ndim}
+        texts = {name: array.item() for name, array in arrays.items() if array.dtype.kind == "U" and array.size == 1}
         return {**facts, **arrays, **texts}
     if file.suffix == ".mat" and not hdf5.is_hdf5(file):
         return matlab.read(file, most)

@@ -206,7 +206,8 @@ def _vector(value: Any, name: str) -> Array:
     """Numbers along one axis, row or column; converted to float64 by the class that takes them."""
     array = _array(value, name)
     if array.dtype.kind not in "iuf" or array.size != max(array.shape, default=1):
-        raise InvalidInput(f"{name} = {_shown(value)} is no vector of numbers.")
+        given = f"of shape {array.shape}" if array.ndim > 1 else f"= {_shown(value)}"
+        raise InvalidInput(f"{name} {given} is no vector of numbers.")
     return as_float_array(array, name, InvalidParameter).ravel().astype(np.float64)
 
 
