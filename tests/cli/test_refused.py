@@ -244,7 +244,25 @@ def test_a_name_that_is_not_in_the_schema_is_refused_with_the_file(stated, refus
     assert "wieghts" in refused(["solve", "--data", str(folder / "problem.npz")])
 
 
-def test_other_commands_do_not_take_a_part_of_a_stated_problem(stated, refused):
+def test_the_problem_of_the_file_is_cross_checked(stated, refused, run):
     problem, folder = stated
-    vectors.write_record(folder / "problem.npz", record_of_problem(problem))
-    assert "states a problem of its own (" in refused(["crosscheck", "--data", str(folder / "problem.npz")])
+    vectors.write_record(folder / "problem.json", record_of_problem(problem))
+    command = ["crosscheck", "--data", str(folder / "problem.json"), "--formulations", "dual", "--jobs", "1"]
+    assert "\nepsilon_insensitive:0.2, Lp(1.5), C = 2.5\n" in (said := run([*command, "--C", "2.5"]).out)
+    assert "PASSED" in said
+    assert "--C [1.0, 2.5] contradicts" in refused([*command, "--C", "1,2.5"])
+
+
+def test_kernels_and_targets_may_be_in_any_format(npz, run, tmp_path):
+    file, problem = str(tmp_path / "kernels.mat"), npz[1]
+    vectors.write_record(file, {"kernels": problem.kernels.dense(), "y": problem.y})
+    assert "CLARABEL" in run(["crosscheck", "--data", file, "--formulations", "dual", "--p", "2", "--jobs", "1"]).out
+
+
+def test_a_point_is_saved_in_the_formats_of_other_languages(stated, run):
+    problem, folder = stated
+    vectors.write_record(folder / "problem.json", record_of_problem(problem))
+    for suffix in ("json", "mat", "h5"):
+        point = str(folder / f"point.{suffix}")
+        run(["solve", "--data", str(folder / "problem.json"), "--save", point])
+        assert "CERTIFIED" in run(["certify", str(folder / "problem.json"), point]).out
