@@ -42,7 +42,11 @@ def run(arguments: Any) -> bool:
             raise InvalidParameter(f"--{option} goes with --data; a PROBLEM states its own.")
     if arguments.problem is None:
         raise InvalidParameter("give PROBLEM and SOLUTION, or --data FILE --kernels SPEC and SOLUTION.")
-    if Path(arguments.problem).is_dir():
+    given = Path(arguments.problem), Path(arguments.solution)
+    if all(one.exists() for one in given) and given[0].is_dir() != given[1].is_dir():
+        directory, file = sorted(given, key=Path.is_dir, reverse=True)
+        raise InvalidInput(f"{directory} is a directory and {file} is none; give two files, or two directories.")
+    if given[0].is_dir():
         if arguments.report:
             require_extra()
         report = check_directory(arguments.problem, arguments.solution, tol=arguments.tol, rigorous=arguments.rigorous)
@@ -57,7 +61,7 @@ def run(arguments: Any) -> bool:
         return report.passed
     if arguments.report:
         raise InvalidInput("--report is for directories of problems and solutions; --save writes one certificate.")
-    return _judged(arguments, out, Path(arguments.problem), read_as(arguments.problem, stated_problem))
+    return _judged(arguments, out, given[0], read_as(arguments.problem, stated_problem))
 
 
 def _judged(arguments: Any, out: Any, file: Path, stated: tuple[Problem, float, float]) -> bool:

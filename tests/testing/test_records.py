@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 
 import h5py
@@ -241,6 +242,15 @@ def test_answers_in_every_format(tmp_path):
         assert np.array_equal(answer.weights, found.weights)
         assert answer.intercept == found.intercept
         assert (answer.objective, answer.lower, answer.converged) == (None, None, None)
+
+
+def test_an_answer_comes_through_a_pipe():
+    """As of `mklref certify problem.json <(./solver problem.json)`."""
+    reader, writer = os.pipe()
+    os.write(writer, b'{"dual_coef": [0.5, -0.5], "intercept": 0.25}')
+    os.close(writer)
+    assert read_answer(f"/dev/fd/{reader}").intercept == 0.25
+    os.close(reader)
 
 
 def test_a_saved_solution_is_an_answer(tmp_path):

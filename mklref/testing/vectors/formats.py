@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mklref._files import read_arrays, write_arrays
+from mklref._files import is_stream, read_arrays, write_arrays
 from mklref._untrusted import limit
 from mklref.exceptions import InvalidInput, MKLError, UnsafeFile
 from mklref.problem import Problem
@@ -23,7 +23,7 @@ SUFFIXES = (".npz", ".mat", ".h5", ".hdf5", ".json")
 
 
 def read_record(path: str | PathLike[str], *, max_bytes: int | None = None) -> Record:
-    """Read a problem or a solution; the suffix says how.
+    """Read a problem or a solution; the suffix says how. What comes through a pipe is JSON.
 
     Parameters
     ----------
@@ -53,7 +53,7 @@ def read_record(path: str | PathLike[str], *, max_bytes: int | None = None) -> R
         return matlab.read(file, most)
     if file.suffix in (".mat", ".h5", ".hdf5"):
         return hdf5.read(file, most)
-    if file.suffix == ".json":
+    if file.suffix == ".json" or (is_stream(file) and not file.is_dir()):
         return plain.read(file, most)
     file.stat()  # what is not there has no format
     raise InvalidInput(f"{path}: unknown format; the suffixes are {', '.join(SUFFIXES)}.")
