@@ -221,7 +221,7 @@ def _errs_as_much(problem: Problem, point: Point, reading: Reading, gap: float) 
         return True
     with suppress(MKLError):
         found = solve(asked, tol=1e-9, max_iter=60)
-        b = found.intercept if asked.intercept and problem.intercept else None
+        b = found.intercept if asked.intercept and problem.intercept else point.intercept
         return certify(problem, found.dual_coef, weights=found.weights, intercept=b).relative_gap > OF_THE_GAP * gap
     return True
 

@@ -186,6 +186,17 @@ def test_dual_variables_of_regression_without_their_signs_are_named():
     assert "optimal with the signs of y - f" in finding.text
 
 
+def test_centred_targets_in_place_of_an_intercept_are_named():
+    """Ridge regression as many write it; the intercept 0 that they return leaves nearly all of the gap."""
+    problem, _ = solved("squared")
+    problem = problem.replace(y=problem.y + 5.0)
+    beta, theta, _ = point(problem.replace(y=problem.y - problem.y.mean(), intercept=False))
+    for b in (0.0, None):
+        (finding,) = judge(problem, Answer(beta, theta, b)).findings
+        assert finding.fault == "centred targets", finding
+        assert "y - mean(y) without an intercept" in finding.text
+
+
 def test_the_exponent_that_was_meant_is_a_fraction():
     problem, _ = solved(regularizer=Lp(1.2))
     for p, said in ((1.2 / (1.2 - 1.0), "Lp(6)"), (4 / 3 + 1.0, "Lp(7/3)")):
