@@ -214,7 +214,8 @@ def check_names(path: Path, header: list[str], used: list[int]) -> None:
         if not header[j]:
             raise InvalidInput(
                 f"{path}: column {j + 1} of {len(header)} has no name. Name it in the header, or leave it out: pandas "
-                "and R write row numbers so, unless index=False or row.names=FALSE, and lines that end in a separator have an empty last one."
+                "and R write row numbers so, unless index=False or row.names=FALSE, and lines that end in a separator "
+                "have an empty last one."
             )
         if counts[header[j]] > 1:
             raise InvalidInput(f"{path} has several columns named {header[j][:80]!r}; rename them.")
