@@ -23,7 +23,7 @@ _LONGEST = 1 << 26
 """Characters of a line: millions of columns."""
 _INTEGER_DIGITS = 19
 """Of the integers that are kept as such; longer ones become floats, as in every other language."""
-_NONFINITE = ("inf", "-inf", "nan")
+NONFINITE = ("inf", "-inf", "nan")
 _GROUP = Path("/sys/fs/cgroup")
 """Where Linux says how much memory a container may take, and holds."""
 
@@ -135,6 +135,7 @@ def parse_json(text: bytes, where: str | PathLike[str], *, nonfinite: bool = Fal
             json.dumps(value, ensure_ascii=False).encode("utf-8")  # refuses a surrogate without the other one
     except (ValueError, RecursionError) as damaged:
         what = "brackets are nested too deeply" if isinstance(damaged, RecursionError) else damaged
+        what = f"{what}; save it as UTF-8" if isinstance(damaged, UnicodeDecodeError) else what
         raise UnsafeFile(f"{where} is no JSON: {what}.") from damaged
     return value
 
@@ -170,7 +171,7 @@ def numbers_of(value: Any) -> Array:
 def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(entry) for entry in value]
-    if isinstance(value, str) and value in _NONFINITE:
+    if isinstance(value, str) and value in NONFINITE:
         return float(value)
     if value is None:
         raise ValueError("null, which many writers of JSON put for NaN, is no number")

@@ -30,7 +30,9 @@ Violations: TypeAlias = list[tuple[str, float]]
 
 def repaired_weights(problem: Problem, weights: Any) -> tuple[Array, Violations]:
     """theta >= 0 (M,), and what was violated: signs, and the constraint on the others where the regulariser has one."""
-    theta = checked_array(weights, "weights", (problem.n_kernels,))
+    theta = checked_array(
+        weights, "weights", (problem.n_kernels,), ", a number for each kernel, 0 where it is not used"
+    )
     violations: Violations = []
     m = int(theta.argmin())
     if theta[m] < 0.0:

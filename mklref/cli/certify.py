@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -11,14 +12,23 @@ from mklref._validate import checked_tolerance
 from mklref.certificate import Bounds
 from mklref.cli import render
 from mklref.cli.files import deliver
+from mklref.cli.problem import TABLES, targets_for_loss
+from mklref.datasets import read_csv
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels import parse
+from mklref.kernels.lazy import LazyStack
 from mklref.problem import Problem
 from mklref.report import require_extra
 from mklref.testing.diagnosis import proven
 from mklref.testing.vectors import read_answer
 from mklref.testing.vectors.check import check_directory, judge_file, stated_problem
 from mklref.testing.vectors.formats import read_as, read_record
+from mklref.testing.vectors.schema import parameters
+
+OF_TABLES = ("target", "ignore", "positive", "standardize")
+"""Options that say how a CSV file is read."""
+SEEN = 10**7
+"""Entries of kernels of samples that are taken into memory to name the cause of a gap."""
 
 
 def run(arguments: Any) -> bool:
@@ -27,12 +37,16 @@ def run(arguments: Any) -> bool:
     out = render.console()
     if arguments.data is not None:
         return _on_samples(arguments, out)
-    for option in ("kernels", "normalize", "p", "C", "loss"):
-        if getattr(arguments, option) is not None:
+    for option in ("kernels", "normalize", "p", "C", "loss", *OF_TABLES):
+        if getattr(arguments, option):
             raise InvalidParameter(f"--{option} goes with --data; a PROBLEM states its own.")
     if arguments.problem is None:
         raise InvalidParameter("give PROBLEM and SOLUTION, or --data FILE --kernels SPEC and SOLUTION.")
-    if Path(arguments.problem).is_dir():
+    given = Path(arguments.problem), Path(arguments.solution)
+    if all(one.exists() for one in given) and given[0].is_dir() != given[1].is_dir():
+        directory, file = sorted(given, key=Path.is_dir, reverse=True)
+        raise InvalidInput(f"{directory} is a directory and {file} is none; give two files, or two directories.")
+    if given[0].is_dir():
         if arguments.report:
             require_extra()
         report = check_directory(arguments.problem, arguments.solution, tol=arguments.tol, rigorous=arguments.rigorous)
@@ -47,14 +61,19 @@ def run(arguments: Any) -> bool:
         return report.passed
     if arguments.report:
         raise InvalidInput("--report is for directories of problems and solutions; --save writes one certificate.")
-    return _judged(arguments, out, Path(arguments.problem), read_as(arguments.problem, stated_problem))
+    return _judged(arguments, out, given[0], read_as(arguments.problem, stated_problem))
 
 
-def _judged(arguments: Any, out: Any, file: Path, stated: tuple[Problem, float, float], suspects: bool = True) -> bool:
+def _judged(arguments: Any, out: Any, file: Path, stated: tuple[Problem, float, float]) -> bool:
     """The verdict on one answer to the problem that a file states, with the bounds that it states."""
     problem, answer = stated[0], read_answer(arguments.solution)
     render.say(out, problem)
-    verdict = judge_file(file, stated, answer, arguments.tol, suspects)
+    evaluated = isinstance(problem.kernels, LazyStack)
+    verdict = judge_file(file, stated, answer, arguments.tol, suspects=not evaluated)
+    if evaluated and not verdict.passed and prod(problem.kernels.shape) <= SEEN:
+        verdict = judge_file(
+            file, (problem.replace(kernels=problem.kernels.dense()), *stated[1:]), answer, arguments.tol
+        )
     if verdict.certificate is None:
         raise InvalidInput(f"{arguments.solution}: {verdict.findings[0].text}")
     certificate: Bounds = verdict.certificate
@@ -77,21 +96,39 @@ def _on_samples(arguments: Any, out: Any) -> bool:
     """The same for kernels of samples, which are evaluated where the certificate asks for them."""
     if arguments.problem is not None or arguments.report or arguments.kernels is None:
         raise InvalidParameter("--data FILE goes with --kernels SPEC and SOLUTION alone, without PROBLEM and --report.")
-    record = read_record(arguments.data)
-    if not {"X", "y"} <= record.keys() or "kernels" in record:
-        raise InvalidInput(f"{arguments.data} needs X (n, d) and y, and no kernels; it has {', '.join(record)}.")
-    given = {"C": arguments.C, "loss": arguments.loss, "regularizer_p": arguments.p}
-    for name, value in given.items():
+    record, facts = _samples(arguments)
+    loss = {} if (own := arguments.loss) is None else {"loss": own.name, **parameters("loss", own)}
+    given = {"C": {"C": arguments.C}, "loss": loss, "p": {"regularizer_p": arguments.p}}
+    for option, name, value in [(option, *entry) for option, entries in given.items() for entry in entries.items()]:
         if value is not None and name in record:
-            raise InvalidParameter(f"--{name.removeprefix('regularizer_')} and {arguments.data} both say {name}.")
-    record |= {name: value for name, value in given.items() if value is not None}
+            raise InvalidParameter(f"--{option} and {arguments.data} both say {name}.")
+        record |= {} if value is None else {name: value}
     if arguments.p is not None:
         record.setdefault("regularizer", "Lp")
     method = None if arguments.normalize in (None, "none") else arguments.normalize
     kernels = parse(arguments.kernels).fit(record.pop("X"), normalize=method, storage="lazy", cache=0)
     stated = stated_problem({**record, "kernels": kernels})
     kernels.progress = True
-    return _judged(arguments, out, Path(arguments.data), stated, suspects=False)
+    render.show_facts(out, facts)
+    return _judged(arguments, out, Path(arguments.data), stated)
+
+
+def _samples(arguments: Any) -> tuple[dict[str, Any], dict[str, str]]:
+    """X, y and what else the file states, and lines on how a table was read."""
+    if not arguments.data.endswith(TABLES):
+        for option in OF_TABLES:
+            if getattr(arguments, option):
+                raise InvalidParameter(f"--{option} is for CSV files; {arguments.data} holds X and y.")
+        record = read_record(arguments.data)
+        if not {"X", "y"} <= record.keys() or "kernels" in record:
+            raise InvalidInput(f"{arguments.data} needs X (n, d) and y, and no kernels; it has {', '.join(record)}.")
+        return record, {}
+    table = read_csv(arguments.data, arguments.target, ignore=arguments.ignore)
+    y, meaning = targets_for_loss(table.y, arguments)
+    intercept = arguments.loss is None or arguments.loss.intercept != "forbidden"
+    how = "standardised" if arguments.standardize else "as they stand (as in solve: --standardize --normalize trace)"
+    facts = {"target": f"{table.target}: {meaning}", "samples": f"{len(y)}, {len(table.features)} variables {how}"}
+    return {"X": table.standardized() if arguments.standardize else table, "y": y, "intercept": intercept}, facts
 
 
 def _write(path: str, content: dict[str, Any]) -> None:

@@ -19,8 +19,8 @@ from mklref._progress import Steps
 from mklref._validate import check_time
 from mklref.cli import render
 from mklref.cli.files import deliver
-from mklref.cli.options import SAMPLES
-from mklref.cli.problem import Input, read
+from mklref.cli.options import COSTS, NORMS, SAMPLES
+from mklref.cli.problem import read, read_stated, words_of
 
 
 def run(arguments: Any) -> bool:
@@ -29,15 +29,20 @@ def run(arguments: Any) -> bool:
     if arguments.report:
         report.require_extra()
     check_time(arguments.max_time)
-    data = read(arguments, SAMPLES)
-    problems = {data.title(p, C): data.problem(p, C) for C, p in product(arguments.C, arguments.p)}
+    if (stated := read_stated(arguments)) is not None:
+        title, facts = words_of(stated, arguments.data)
+        problems = {title: stated}
+    else:
+        data = read(arguments, SAMPLES)
+        grid = product(arguments.C or COSTS, arguments.p or NORMS)
+        facts, problems = data.facts, {data.title(p, C): data.problem(p, C) for C, p in grid}
     jobs = []
     for problem in problems.values():  # each one is checked before the first one is solved
         every = arguments.formulations == ["all"]
         formulations = reference.formulations(problem) if every else arguments.formulations
         tolerances = arguments.tol, arguments.reference_tol, arguments.value_tol
         jobs.append(chosen_job(problem, formulations, arguments.solvers, *tolerances))
-    render.show_facts(out, data.facts)
+    render.show_facts(out, facts)
     total = sum(len(job.labels) for job in jobs)
     answers = rows(jobs, min(arguments.jobs, total - len(jobs)), arguments.max_time)
     checks: dict[str, CrossCheck] = {}
@@ -57,7 +62,7 @@ def run(arguments: Any) -> bool:
         progress.close()
         answers.close()
         if checks:
-            _deliver(arguments, data, checks, len(problems))
+            _deliver(arguments, facts, checks, len(problems))
     failed = [title for title, check in checks.items() if not check.passed]
     if len(checks) > 1:
         verdict = f"FAILED: {len(failed)} of {len(checks)} problems: {'; '.join(failed)}"
@@ -65,8 +70,8 @@ def run(arguments: Any) -> bool:
     return not failed
 
 
-def _deliver(arguments: Any, data: Input, checks: dict[str, CrossCheck], asked: int) -> None:
-    facts = {**data.facts, **_circumstances()}
+def _deliver(arguments: Any, facts: dict[str, str], checks: dict[str, CrossCheck], asked: int) -> None:
+    facts = {**facts, **_circumstances()}
     if len(checks) < asked:
         facts["incomplete"] = f"{len(checks)} of {asked} problems; the run ended before the others"
 

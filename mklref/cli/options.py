@@ -16,6 +16,7 @@ from mklref.cli.learning import (
     exponent,
     exponents,
     loss,
+    names,
     number,
     positive_count,
     sample_count,
@@ -24,10 +25,12 @@ from mklref.cli.learning import (
 )
 from mklref.datasets import BUNDLED
 from mklref.exceptions import InvalidParameter
-from mklref.losses import LOSSES, Hinge
+from mklref.losses import LOSSES
 
 SAMPLES = 150
 """What `crosscheck` takes of a table: conic solvers are a reference, no racers."""
+COSTS, NORMS = (100.0,), (1.0, 4 / 3, 2.0)
+"""C and p of `crosscheck`, unless a file states them."""
 
 
 class Parser(argparse.ArgumentParser):
@@ -72,8 +75,8 @@ def _add_crosscheck(commands: Any) -> None:
     )
     _add_problem(check, f"{SAMPLES} of a table, all of an NPZ file")
     add = check.add_argument
-    add("--p", type=exponents, default=[1.0, 4 / 3, 2.0], metavar="P,...", help="norms, such as 1,4/3,2,inf (1,4/3,2)")
-    add("--C", type=several(number), default=[100.0], metavar="C,...", help="weights of the summed loss (100)")
+    add("--p", type=exponents, metavar="P,...", help="norms, such as 1,4/3,2,inf (1,4/3,2)")
+    add("--C", type=several(number), metavar="C,...", help="weights of the summed loss (100)")
     add("--formulations", type=several(str), metavar="NAME,...", help=f"or all ({','.join(FORMULATIONS)})")
     add("--solvers", type=several(str), metavar="NAME,...", help=f"of CLARABEL, ECOS, SCS ({','.join(SOLVERS)})")
     add("--tol", type=number, default=1e-6, help="largest relative gap of the native solver (1e-6)")
@@ -96,13 +99,17 @@ def _add_solve(commands: Any) -> None:
         epilog="Exit code 0: the certified relative gap is within --tol; 1: not so; 2: bad input.",
     )
     _add_problem(solve, "all")
-    solve.set_defaults(loss=None)  # a file may state it
     add = solve.add_argument
     add("--p", type=exponent, help="norm of the weights, in [1, inf], such as 4/3 (1)")
     add("--C", type=number, help="weight of the summed loss (100)")
     add("--tol", type=number, default=1e-6, help="certified relative gap to reach (1e-6)")
     add("--max-time", type=number, metavar="SECONDS", help="stop then, with the best certified point")
-    add("--save", type=Output, metavar="FILE.npz", help="write point and certificate; mklref.Solution.load reads them")
+    add(
+        "--save",
+        type=Output,
+        metavar="FILE.npz",
+        help="write point and certificate, which mklref.Solution.load reads; FILE.json, .mat or .h5: the point alone",
+    )
     add_force(solve)
 
 
@@ -132,13 +139,27 @@ def _add_certify(commands: Any) -> None:
         type=Input,
         metavar="FILE",
         help="in place of PROBLEM: samples X (n, d) and y, for kernels that are evaluated when they are read; C, loss, "
-        "regularizer as in a problem",
+        "regularizer as in a problem; or a CSV file of numbers with a header, and the options say the rest",
     )
     add("--kernels", metavar="SPEC", help="with --data: such as linear,poly:2,rbf:0.1..10:8,per-variable")
     add("--normalize", choices=NORMALIZATIONS, help="with --data: normalisation of each kernel (none)")
-    add("--p", type=exponent, help="with --data: norm of the weights, in [1, inf], such as 4/3, unless the file says")
-    add("--C", type=number, help="with --data: weight of the summed loss, unless the file says")
-    add("--loss", metavar="NAME", help="with --data: name of the loss, unless the file says")
+    add("--target", metavar="COLUMN", help="with --data FILE.csv: column of y (the last one)")
+    add(
+        "--ignore",
+        type=names,
+        default=[],
+        metavar="COLUMN,...",
+        help="with --data FILE.csv: columns that are no variables",
+    )
+    add("--positive", metavar="CLASS", help="with --data FILE.csv: the class that becomes +1 (the second of two)")
+    add("--standardize", action="store_true", help="with --data FILE.csv: the variables, as solve does")
+    add(
+        "--p",
+        type=exponent,
+        help="with --data: norm of the weights, in [1, inf], such as 4/3, unless the file says (1)",
+    )
+    add("--C", type=number, help="with --data: weight of the summed loss, unless the file says (1)")
+    add("--loss", type=loss, metavar="NAME[:VALUE]", help="with --data: the loss, unless the file says (hinge)")
     add("--save", type=Output, metavar="FILE.json", help="write the certificate; with directories, all rows")
     add("--report", type=Output, metavar="FILE.html", help="with directories: write a page")
     add_force(certify)
@@ -216,8 +237,8 @@ def _add_problem(command: Any, samples: str) -> None:
         type=Input,
         default=BUNDLED[0],
         metavar="NAME|FILE",
-        help=f"one of {', '.join(BUNDLED)}; a CSV file with a header; or an NPZ file with kernels (M, n, n) and y "
-        f"({BUNDLED[0]})",
+        help=f"one of {', '.join(BUNDLED)}; a CSV file with a header; an NPZ, MAT, HDF5 or JSON file with kernels "
+        f"(M, n, n) and y, or with a whole problem ({BUNDLED[0]})",
     )
     add("--target", metavar="COLUMN", help="column of the CSV file to predict (the last one)")
     add_reading(add)
@@ -227,4 +248,4 @@ def _add_problem(command: Any, samples: str) -> None:
     add("--kernels", default=None, metavar="SPEC", help="such as linear,poly:2,rbf:0.1..10:8,per-variable (simplemkl)")
     add("--normalize", choices=NORMALIZATIONS, help="normalisation of each kernel (trace; none for an NPZ file)")
     names = ", ".join(LOSSES)
-    add("--loss", type=loss, default=Hinge(), metavar="NAME[:VALUE]", help=f"{names}; VALUE its parameter (hinge)")
+    add("--loss", type=loss, metavar="NAME[:VALUE]", help=f"{names}; VALUE its parameter (hinge)")

@@ -65,7 +65,7 @@ def read_stated(arguments: Any) -> Problem | None:
     given = {"C": arguments.C, "loss": arguments.loss, "p": arguments.p}
     stated = {"C": problem.C, "loss": loss, "p": regularizer.p if isinstance(regularizer, Lp) else str(regularizer)}
     for option, value in given.items():
-        if value is not None and value != stated[option]:
+        if value is not None and value not in (stated[option], [stated[option]]):  # crosscheck takes several
             raise InvalidParameter(
                 f"--{option} {value} contradicts {arguments.data}, which has {stated[option]}; leave the option out, "
                 "or write another problem."
@@ -73,9 +73,18 @@ def read_stated(arguments: Any) -> Problem | None:
     return problem
 
 
+def words_of(problem: Problem, file: str) -> tuple[str, dict[str, str]]:
+    """The title of a problem that a file states, and lines for the reader."""
+    shape = f"{problem.n_kernels} kernels, {problem.n_samples} samples, as the file states it"
+    title = f"{problem.loss}, {problem.regularizer}, C = {problem.C:g}"
+    return title, {"data": file, "problem": shape}
+
+
 def _states(record: dict[str, Any]) -> bool:
     """Whether a record is more than data."""
-    return not {name for name in record if not name.startswith("info_")} <= {"kernels", "y", "name"}
+    return {"kernels", "y"} <= record.keys() and any(
+        name not in ("kernels", "y", "name") and not name.startswith("info_") for name in record
+    )
 
 
 def is_table(data: str) -> bool:
@@ -85,7 +94,7 @@ def is_table(data: str) -> bool:
 
 def read(arguments: Any, default_samples: int | None = None) -> Input:
     """Read the data that the options name, encode its target, and compute its kernels."""
-    if arguments.data.endswith(".npz"):
+    if Path(arguments.data).suffix in SUFFIXES:
         return _from_kernels(arguments)
     return _from_table(arguments, arguments.samples or default_samples)
 
@@ -95,7 +104,7 @@ def _from_table(arguments: Any, samples: int | None) -> Input:
     whole = published.complete()
     incomplete = len(published.y) - len(whole.y)
     data = whole if samples is None else whole.subset(samples, arguments.seed or 0)
-    y, meaning = _target(data.y, arguments)
+    y, meaning = targets_for_loss(data.y, arguments)
     specification = RECIPE if arguments.kernels is None else arguments.kernels
     method: Any = arguments.normalize or "trace"
     kernels = parse(specification).fit(data.standardized(), normalize=None if method == "none" else method)
@@ -141,12 +150,6 @@ def _from_kernels(arguments: Any) -> Input:
             f"{arguments.data} holds {found} and lacks {' and '.join(missing)}; "
             "write it by np.savez(FILE, kernels=K, y=y) with K of shape (M, n, n)."
         )
-    if _states(arrays):
-        more = ", ".join(name for name in arrays if name not in ("kernels", "y"))
-        raise InvalidParameter(
-            f"{arguments.data} states a problem of its own ({more}), of which {arguments.command} would take kernels "
-            "and y alone. `mklref solve` solves what it states; for this command write np.savez(FILE, kernels=K, y=y)."
-        )
     kernels, y = stack(arrays["kernels"]), np.asarray(arrays["y"])
     n = kernels.shape[1]
     if arguments.samples is not None and arguments.samples < n and y.shape == (n,):
@@ -156,7 +159,7 @@ def _from_kernels(arguments: Any) -> Input:
     method: Any = arguments.normalize or "none"
     if method != "none":
         kernels = normalize(kernels, method)
-    y, meaning = _target(y, arguments)
+    y, meaning = targets_for_loss(y, arguments)
     facts = {
         "data": arguments.data,
         "samples": _drawn(kernels.shape[1], n, arguments.seed),
@@ -166,7 +169,7 @@ def _from_kernels(arguments: Any) -> Input:
     return Input(kernels, y, arguments.loss or Hinge(), facts)
 
 
-def _target(y: Any, arguments: Any) -> tuple[Any, str]:
+def targets_for_loss(y: Any, arguments: Any) -> tuple[Any, str]:
     """y as the loss wants it, and what was done: classes are encoded, numbers are kept, one class is all ones."""
     loss = arguments.loss or Hinge()
     if loss.targets == "ones":

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 from mklref import native
 from mklref._crosscheck.result import kernel_names
 from mklref.cli import render
 from mklref.cli.files import deliver
-from mklref.cli.problem import read, read_stated
+from mklref.cli.problem import read, read_stated, words_of
 from mklref.exceptions import Interrupted
 from mklref.solution import Solution
+from mklref.testing.vectors import hdf5, write_record
+from mklref.testing.vectors.formats import SUFFIXES
+from mklref.testing.vectors.schema import SOLUTION
 
 
 def run(arguments: Any) -> bool:
     """Print certificate and weights, save the point if asked for, and say whether the gap is small enough."""
     out = render.console()
+    if arguments.save is not None and Path(arguments.save).suffix in (".h5", ".hdf5"):
+        hdf5.require_extra()
     problem = read_stated(arguments)
     if problem is not None:
-        title = f"{problem.loss}, {problem.regularizer}, C = {problem.C:g}"
-        shape = f"{problem.n_kernels} kernels, {problem.n_samples} samples"
-        render.show_facts(out, {"data": arguments.data, "problem": f"{shape}, as the file states it"})
+        title, facts = words_of(problem, arguments.data)
+        render.show_facts(out, facts)
     else:
         data = read(arguments)
         p, C = 1.0 if arguments.p is None else arguments.p, 100.0 if arguments.C is None else arguments.C
@@ -31,9 +37,9 @@ def run(arguments: Any) -> bool:
         solution = native.solve(problem, tol=arguments.tol, **options)
     except Interrupted as interrupt:
         if isinstance(interrupt.solution, Solution):
-            render.show_written(out, deliver(arguments, save=interrupt.solution.save))
+            render.show_written(out, deliver(arguments, save=partial(_save, interrupt.solution)))
         raise
-    written = deliver(arguments, save=solution.save)
+    written = deliver(arguments, save=partial(_save, solution))
     out.print(f"\n[bold]{title}[/bold]")
     render.show_weights(out, kernel_names(problem), {"weight": solution.weights})
     support = int((solution.dual_coef != 0.0).sum())
@@ -49,3 +55,14 @@ def run(arguments: Any) -> bool:
     render.say(out, solution.certificate if certified else solution.certificate.explain())
     render.show_written(out, written)
     return certified
+
+
+def _save(solution: Solution, path: str) -> None:
+    """As `Solution.save`, or in a format of other languages where the name of the file ends so."""
+    if Path(path).suffix not in SUFFIXES or path.endswith(".npz"):
+        solution.save(path)
+        return
+    certificate = solution.certificate
+    bounds = {"objective": solution.objective, "lower": certificate.lower, "info_upper": certificate.upper}
+    point = {"dual_coef": solution.dual_coef, "weights": solution.weights, "intercept": solution.intercept}
+    write_record(path, {"format": SOLUTION, "solver": solution.solver, **point, **bounds})

@@ -55,7 +55,10 @@ def read_csv(
     header, rows = rows_of(path)
     check_header(path, header)
     if len(header) < 2:
-        raise InvalidInput(f"{path} has {len(header)} columns; expected a header with variables and a target.")
+        raise InvalidInput(
+            f"{path} has {len(header)} columns; expected a header with variables and a target, separated by a comma, "
+            "semicolon, tab or |."
+        )
     unknown = sorted(set(ignore) - set(header))
     if unknown:
         raise InvalidParameter(f"ignore names {unknown[0]!r}, no column of {path}; its columns: {_first(header)}.")
@@ -211,7 +214,8 @@ def check_names(path: Path, header: list[str], used: list[int]) -> None:
         if not header[j]:
             raise InvalidInput(
                 f"{path}: column {j + 1} of {len(header)} has no name. Name it in the header, or leave it out: pandas "
-                "writes row numbers so, unless index=False, and lines that end in a separator have an empty last one."
+                "and R write row numbers so, unless index=False or row.names=FALSE, and lines that end in a separator "
+                "have an empty last one."
             )
         if counts[header[j]] > 1:
             raise InvalidInput(f"{path} has several columns named {header[j][:80]!r}; rename them.")

@@ -163,7 +163,10 @@ def other_targets(problem: Problem, point: Point) -> Iterator[Reading]:
         b = point.intercept + mean
         text = f"the intercept lacks the mean of the targets; {b:.6g} fits, {point.intercept:.6g} does not."
         yield Reading("centred targets", text, problem, point._replace(intercept=b), exact=True)
-    elif not problem.intercept:
+    if problem.intercept:
+        text = "it is optimal for y - mean(y) without an intercept."
+        yield from restated("centred targets", text, problem, point, y=y - mean, intercept=False)
+    else:
         yield from restated("centred targets", "it is optimal for y - mean(y).", problem, point, y=y - mean)
     for which, deviation in deviations.items():
         if deviation > 0.0 and abs(deviation - 1.0) > 1e-9:

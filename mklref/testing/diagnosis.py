@@ -38,6 +38,10 @@ _OUTSIDE = 0.05
 """Share of the largest dual variable by which a point may violate the constraints of a problem that it answers."""
 OF_ONE_HALF = {"machine not solved", "weights of another iterate", "weights not optimal", "inaccurate", "not converged"}
 """What is found of single machines where weights and dual variables do not fit each other."""
+ROUNDED = 1e-2
+"""Relative gap up to which the digits of an answer may be its cause."""
+PRINTED = [one for k in range(2, 9) for one in ((f".{k}f", f"{k} decimals"), (f".{k}e", f"{k + 1} digits"))]
+"""How a file of numbers is written with few digits."""
 CLOSE = 1e-3
 """Relative gap up to which an answer is inaccurate rather than not converged."""
 
@@ -217,7 +221,7 @@ def _errs_as_much(problem: Problem, point: Point, reading: Reading, gap: float) 
         return True
     with suppress(MKLError):
         found = solve(asked, tol=1e-9, max_iter=60)
-        b = found.intercept if asked.intercept and problem.intercept else None
+        b = found.intercept if asked.intercept and problem.intercept else point.intercept
         return certify(problem, found.dual_coef, weights=found.weights, intercept=b).relative_gap > OF_THE_GAP * gap
     return True
 
@@ -253,22 +257,23 @@ def _why_not_optimal(
     elif fitting:
         (left, first), *others = fitting
         faults = [reading.fault for _, reading in fitting]
-        rounded = gap <= CLOSE and _single(point)
-        if rounded or (first.fault == "machine not solved" and gap <= CLOSE):
+        rounded = _rounded(point) if gap <= ROUNDED else ""
+        if gap <= CLOSE and (rounded or first.fault == "machine not solved"):
             faults.insert(0, "inaccurate")
-        text = "its numbers are of single precision: " * rounded + first.text
+        text = f"{rounded}{first.text}"
         text = f"{text.rstrip('.')}; a gap of {left:.0e} is left." if left > tol else text
         yield Finding(faults[0], f"{text} {_also(others)}{bounds}", tuple(faults[1:]))
     elif gap > CLOSE and (text := _other_weights(problem, point, gap, tol)):
         yield Finding("weights of another iterate", f"{text} {bounds}")
     else:
-        yield _by_size(gap, tol)
+        yield _by_size(gap, tol, point)
 
 
-def _by_size(gap: float, tol: float) -> Finding:
-    """What a gap says that nothing explains."""
+def _by_size(gap: float, tol: float, point: Point | None = None) -> Finding:
+    """What a gap says that nothing explains but, perhaps, the digits of the point."""
     fault = "negative gap" if gap < 0.0 else "inaccurate" if gap <= CLOSE else "not converged"
-    return Finding(fault, f"the relative gap is {gap:.1e}, allowed {tol:.1e}.")
+    rounded = _rounded(point) if point is not None and 0.0 <= gap <= ROUNDED else ""
+    return Finding(fault, f"{rounded}the relative gap is {gap:.1e}, allowed {tol:.1e}.")
 
 
 def _why_not_each_machine(
@@ -328,11 +333,16 @@ def _zeros(point: Point) -> list[str]:
     return [name for name, given in arrays.items() if given is not None and not given.any()]
 
 
-def _single(point: Point) -> bool:
-    """Whether dual_coef and weights were rounded to float32, by three numbers at least that are not round anyway."""
+def _rounded(point: Point) -> str:
+    """How dual_coef and weights were rounded, told by three numbers at least that are not round anyway; else empty."""
     given = np.concatenate([np.ravel(own) for own in point[:2] if own is not None])
     fine = np.unique(np.abs(given[given != given.astype(np.float16)]))
-    return len(fine) > 2 and bool(np.all(given == given.astype(np.float32)))
+    if len(fine) < 3:
+        return ""
+    for form, words in PRINTED:
+        if all(float(format(x, form)) == x for x in fine):
+            return f"its numbers are rounded to {words} (write 17 digits): "
+    return "its numbers are of single precision: " if np.all(fine == fine.astype(np.float32)) else ""
 
 
 def _also(others: list[tuple[float, Reading]]) -> str:

@@ -120,6 +120,7 @@ class Report:
         from rich.table import Table
 
         table = Table(box=None, pad_edge=False, header_style="bold", caption=self.verdict, caption_justify="left")
+        table.min_width = len(self.verdict)  # on one line, where there is room
         for name in COLUMNS:
             table.add_column(name, no_wrap=name == "case")
         styles = {Outcome.PASSED: "", Outcome.FAILED: "red", Outcome.EXCLUDED: "dim"}

@@ -160,6 +160,7 @@ def test_claims_about_an_answer_on_samples_and_stated_bounds_are_checked(files, 
         ([], "--data FILE goes with --kernels SPEC"),
         (["--kernels", SPEC, "--C", "3"], "both say C"),
         (["--kernels", "spectrum(2)"], "takes texts, X holds numbers"),
+        (["--kernels", SPEC, "--target", "y"], "--target is for CSV files"),
     ],
 )
 def test_options_that_do_not_fit(files, options, says, refused):
@@ -173,6 +174,20 @@ def test_samples_without_targets_are_named(files, refused):
         X = held["X"]
     np.savez(files / "x.npz", X=X)
     assert "needs X (n, d) and y, and no kernels; it has X." in refused(certified(files, "--kernels", SPEC))
+
+
+def test_an_answer_to_a_csv_file_is_certified_and_its_fault_named(table, run, refused, tmp_path):
+    point, asked = str(tmp_path / "point.npz"), ["--data", table, "--kernels", "rbf(1), linear", "--C", "3", "--p", "2"]
+    run(["solve", *asked, "--positive", "healthy", "--save", point])
+    certify = ["certify", *asked, point, "--standardize", "--positive", "healthy"]
+    assert "outcome: ill = -1" in (said := run([*certify, "--normalize", "trace"]).out)
+    assert "CERTIFIED" in said
+    assert "normalised kernels: " in run(certify, 1).out
+    assert "negated dual_coef: " in run(["certify", *asked, point, "--standardize", "--normalize", "trace"], 1).out
+    regression = ["certify", *asked, point, "--target", "dose", "--loss", "epsilon_insensitive:0.1"]
+    assert "column 'outcome' is 'ill', not a finite number" in refused(regression)
+    assert "loss=epsilon_insensitive:0.1" in (said := run([*regression, "--ignore", "outcome"], 1).out)
+    assert "2 variables as they stand" in said
 
 
 @pytest.fixture
@@ -229,7 +244,25 @@ def test_a_name_that_is_not_in_the_schema_is_refused_with_the_file(stated, refus
     assert "wieghts" in refused(["solve", "--data", str(folder / "problem.npz")])
 
 
-def test_other_commands_do_not_take_a_part_of_a_stated_problem(stated, refused):
+def test_the_problem_of_the_file_is_cross_checked(stated, refused, run):
     problem, folder = stated
-    vectors.write_record(folder / "problem.npz", record_of_problem(problem))
-    assert "states a problem of its own (" in refused(["crosscheck", "--data", str(folder / "problem.npz")])
+    vectors.write_record(folder / "problem.json", record_of_problem(problem))
+    command = ["crosscheck", "--data", str(folder / "problem.json"), "--formulations", "dual", "--jobs", "1"]
+    assert "\nepsilon_insensitive:0.2, Lp(1.5), C = 2.5\n" in (said := run([*command, "--C", "2.5"]).out)
+    assert "PASSED" in said
+    assert "--C [1.0, 2.5] contradicts" in refused([*command, "--C", "1,2.5"])
+
+
+def test_kernels_and_targets_may_be_in_any_format(npz, run, tmp_path):
+    file, problem = str(tmp_path / "kernels.mat"), npz[1]
+    vectors.write_record(file, {"kernels": problem.kernels.dense(), "y": problem.y})
+    assert "CLARABEL" in run(["crosscheck", "--data", file, "--formulations", "dual", "--p", "2", "--jobs", "1"]).out
+
+
+def test_a_point_is_saved_in_the_formats_of_other_languages(stated, run):
+    problem, folder = stated
+    vectors.write_record(folder / "problem.json", record_of_problem(problem))
+    for suffix in ("json", "mat", "h5"):
+        point = str(folder / f"point.{suffix}")
+        run(["solve", "--data", str(folder / "problem.json"), "--save", point])
+        assert "CERTIFIED" in run(["certify", str(folder / "problem.json"), point]).out

@@ -79,7 +79,8 @@ def test_csv(csv, text, target, features, X, y, name):
     [
         ("", "is empty; expected a header"),
         ("a,b,\n1,2,\n", "column 3 of 3 has no name. Name it in the header"),
-        (",a,b\n0,1,2\n", "column 1 of 3 has no name.*pandas writes row numbers"),
+        (",a,b\n0,1,2\n", "column 1 of 3 has no name.*pandas and R write row numbers"),
+        ("a b y\n1 2 3\n", "has 1 columns; .* separated by a comma, semicolon, tab or"),
         ("3,1,yes\n1,2,no\n", "no header: line 1 holds 3, 1, yes"),
         ("a;y\n0,5;1\n", r"'0,5', not a finite number \(write the decimal comma as a point\)"),
         ("a\n1\n", "1 columns"),

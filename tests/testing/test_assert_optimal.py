@@ -101,7 +101,7 @@ def test_violations_are_judged_in_the_unit_of_the_point():
     [
         (np.zeros(7), None, r"dual_coef has shape \(7,\); expected \(24,\), a number for each sample, 0"),
         (np.full(24, np.nan), None, r"dual_coef\[0\] is nan; every entry must be finite\. Wrong shapes"),
-        (np.zeros(24), np.ones(3), r"weights has shape \(3,\); expected \(4,\)"),
+        (np.zeros(24), np.ones(3), r"weights has shape \(3,\); expected \(4,\), a number for each"),
         (None, None, "dual_coef"),
     ],
 )

@@ -186,6 +186,17 @@ def test_dual_variables_of_regression_without_their_signs_are_named():
     assert "optimal with the signs of y - f" in finding.text
 
 
+def test_centred_targets_in_place_of_an_intercept_are_named():
+    """Ridge regression as many write it; the intercept 0 that they return leaves nearly all of the gap."""
+    problem, _ = solved("squared")
+    problem = problem.replace(y=problem.y + 5.0)
+    beta, theta, _ = point(problem.replace(y=problem.y - problem.y.mean(), intercept=False))
+    for b in (0.0, None):
+        (finding,) = judge(problem, Answer(beta, theta, b)).findings
+        assert finding.fault == "centred targets", finding
+        assert "y - mean(y) without an intercept" in finding.text
+
+
 def test_the_exponent_that_was_meant_is_a_fraction():
     problem, _ = solved(regularizer=Lp(1.2))
     for p, said in ((1.2 / (1.2 - 1.0), "Lp(6)"), (4 / 3 + 1.0, "Lp(7/3)")):
@@ -199,7 +210,16 @@ def test_an_answer_in_single_precision_is_inaccurate():
     assert finding.fault == "inaccurate"
     assert finding.text.startswith("its numbers are of single precision: ")
     (finding,) = judge(problem, Answer(*noise(problem, *good)), tol=1e-8).findings
-    assert "single precision" not in finding.text
+    assert not finding.text.startswith("its numbers")
+
+
+@pytest.mark.parametrize(("form", "words"), [(".4f", "4 decimals"), (".5e", "6 digits"), (".3e", "4 digits")])
+def test_numbers_that_were_printed_with_few_digits_are_named(form, words):
+    """As C++ and R's jsonlite print by default."""
+    problem, good = solved("hinge", Lp(1.5), C=10.0, intercept=False)
+    printed = [np.vectorize(lambda x: float(format(x, form)))(own) for own in good]
+    (finding,) = judge(problem, Answer(*printed), tol=1e-8).findings
+    assert finding.text.startswith(f"its numbers are rounded to {words} (write 17 digits): "), finding
 
 
 def test_a_missing_intercept_is_no_trace_of_a_ridge_or_of_a_penalty():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 
@@ -94,7 +95,7 @@ def test_what_is_missing_has_the_defaults():
         ({"y": "1"}, "y = '1' is no vector of numbers"),
         ({"y": ["1", "-1"]}, "y = ['1', '-1'] is no vector of numbers"),
         ({"y": [True, False]}, "is no vector of numbers"),
-        ({"y": [[1, -1], [1, -1]]}, "is no vector of numbers"),
+        ({"y": [[1, -1], [1, -1]]}, "y of shape (2, 2) is no vector of numbers"),
         ({"sample_weight": 2j}, "sample_weight = 2j is no vector of numbers"),
         ({"loss": np.ones(3)}, "loss = array([1., 1., 1.]) is no text"),
         ({"regularizer": 1.0}, "regularizer = 1.0 is no text"),
@@ -132,6 +133,18 @@ def test_unknown_suffixes(tmp_path):
         read_record(tmp_path / "vectors")  # a directory that was never made, perhaps
     with pytest.raises(InvalidInput, match="unknown format"):
         write_record(tmp_path / "problem.pkl", {})
+
+
+def test_r_writes_one_text_as_a_vector_of_one(tmp_path):
+    record = record_of_problem(make_problem(n=4, M=2))
+    vectors = {name: np.atleast_1d(value) for name, value in record.items()}
+    np.savez(tmp_path / "p.npz", **vectors)
+    with h5py.File(tmp_path / "p.h5", "w") as file:
+        for name, value in vectors.items():
+            file[name] = value.astype("S") if value.dtype.kind == "U" else value
+    (tmp_path / "p.json").write_text(json.dumps({name: value.tolist() for name, value in vectors.items()}))
+    for ending in ("npz", "h5", "json"):
+        assert same(read_problem(tmp_path / f"p.{ending}"), problem_from_record(record))
 
 
 # MATLAB
@@ -192,6 +205,22 @@ def test_json_is_exact_in_decimals_and_hexadecimals(tmp_path):
     assert np.array_equal(np.reshape(rows, (2, 4, 4)), problem.kernels.dense())
 
 
+def test_what_spreadsheets_put_before_a_table_is_no_number(tmp_path):
+    problem = make_problem(n=4, M=2)
+    write_record(tmp_path / "p.json", record_of_problem(problem))
+    for file in (tmp_path / "p.json", tmp_path / "p.kernels.csv"):
+        file.write_bytes(b"\xef\xbb\xbf" + file.read_bytes().replace(b"\n", b"\r\n"))
+    assert same(read_problem(tmp_path / "p.json"), problem)
+    (tmp_path / "p.kernels.csv").write_text("1.0,2.0,3.0,4.0,5.0,6.0,7.0,8.0\n" * 4)
+    with pytest.raises(
+        UnsafeFile, match=r"4 rows of 8 numbers; the shape \[2, 4, 4\] takes 8 of 4, the matrices below"
+    ):
+        read_problem(tmp_path / "p.json")
+    (tmp_path / "p.json").write_text("{}", encoding="utf-16")
+    with pytest.raises(UnsafeFile, match="save it as UTF-8"):
+        read_problem(tmp_path / "p.json")
+
+
 def test_hdf5_without_h5py_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "h5py", None)
     for call in (lambda: write_record(tmp_path / "p.h5", {}), lambda: read_record(tmp_path / "p.h5")):
@@ -213,6 +242,15 @@ def test_answers_in_every_format(tmp_path):
         assert np.array_equal(answer.weights, found.weights)
         assert answer.intercept == found.intercept
         assert (answer.objective, answer.lower, answer.converged) == (None, None, None)
+
+
+def test_an_answer_comes_through_a_pipe():
+    """As of `mklref certify problem.json <(./solver problem.json)`."""
+    reader, writer = os.pipe()
+    os.write(writer, b'{"dual_coef": [0.5, -0.5], "intercept": 0.25}')
+    os.close(writer)
+    assert read_answer(f"/dev/fd/{reader}").intercept == 0.25
+    os.close(reader)
 
 
 def test_a_saved_solution_is_an_answer(tmp_path):
@@ -268,7 +306,9 @@ def test_null_in_json_means_missing(tmp_path):
 
 def test_kernels_of_a_mat_file_are_counted_last(tmp_path):
     savemat(tmp_path / "p.mat", {"kernels": np.zeros((4, 24, 24)), "y": np.ones(24)})
-    with pytest.raises(InvalidInput, match=r"kernels has shape \(4, 24, 24\); MATLAB counts .* last, \(n, n, M\)"):
+    with pytest.raises(
+        InvalidInput, match=r"p\.mat: kernels has shape \(4, 24, 24\); MATLAB counts .* last, \(n, n, M\)"
+    ):
         read_problem(tmp_path / "p.mat")
 
 

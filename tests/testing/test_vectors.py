@@ -6,10 +6,13 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
+from io import StringIO
 from pathlib import Path
 
 import numpy as np
 import pytest
+from rich.console import Console
 
 from mklref import certify, reference, solve
 from mklref.cli import main
@@ -165,8 +168,12 @@ def test_the_many_problems_that_a_narrow_solver_leaves_out_are_one_row(vectors, 
     assert list(check_directory(folder, solutions).__rich__().columns[0].cells) == names
     for file in sorted(solutions.iterdir())[1:]:
         file.unlink()
-    cells = list(check_directory(folder, solutions).__rich__().columns[0].cells)
-    assert cells == [names[0], f"{len(names) - 1} others"]
+    report = replace(
+        check_directory(folder, solutions), solver="mine, whose verdict is one line for whoever looks for it"
+    )
+    assert list(report.__rich__().columns[0].cells) == [names[0], f"{len(names) - 1} others"]
+    Console(width=130, file=(printed := StringIO())).print(report)
+    assert report.verdict in printed.getvalue()
 
 
 def test_a_problem_that_the_index_lists_and_that_is_not_there_is_a_row(vectors, tmp_path):
@@ -323,6 +330,7 @@ def test_certify_exits_with_its_verdict(vectors, tmp_path, capsys):
     for arguments, said in (
         ([*command, str(tmp_path / "short.npz")], "dual_coef has shape (3,); expected (24,)"),
         ([*command, str(tmp_path / "nothing.npz")], "nothing.npz: No such file or directory."),
+        ([*command, str(tmp_path)], "hinge-l1.json is none; give two files, or two directories."),
         ([*command, str(tmp_path / "good.txt")], "good.txt: No such file or directory."),
         ([*command, str(tmp_path / "good.mat"), "--tol", "0"], "--tol = 0.0 must lie in"),
         (

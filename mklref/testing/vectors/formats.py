@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mklref._files import read_arrays, write_arrays
+from mklref._files import is_stream, read_arrays, write_arrays
 from mklref._untrusted import limit
 from mklref.exceptions import InvalidInput, MKLError, UnsafeFile
 from mklref.problem import Problem
@@ -23,7 +23,7 @@ SUFFIXES = (".npz", ".mat", ".h5", ".hdf5", ".json")
 
 
 def read_record(path: str | PathLike[str], *, max_bytes: int | None = None) -> Record:
-    """Read a problem or a solution; the suffix says how.
+    """Read a problem or a solution; the suffix says how. What comes through a pipe is JSON.
 
     Parameters
     ----------
@@ -47,13 +47,13 @@ def read_record(path: str | PathLike[str], *, max_bytes: int | None = None) -> R
         arrays, facts = read_arrays(file, max_bytes=most)
         for name in arrays.keys() & facts.keys():
             raise UnsafeFile(f"{path} has {name!r} as an array and among its facts.")
-        texts = {name: str(array[()]) for name, array in arrays.items() if array.dtype.kind == "U" and not array.ndim}
+        texts = {name: array.item() for name, array in arrays.items() if array.dtype.kind == "U" and array.size == 1}
         return {**facts, **arrays, **texts}
     if file.suffix == ".mat" and not hdf5.is_hdf5(file):
         return matlab.read(file, most)
     if file.suffix in (".mat", ".h5", ".hdf5"):
         return hdf5.read(file, most)
-    if file.suffix == ".json":
+    if file.suffix == ".json" or (is_stream(file) and not file.is_dir()):
         return plain.read(file, most)
     file.stat()  # what is not there has no format
     raise InvalidInput(f"{path}: unknown format; the suffixes are {', '.join(SUFFIXES)}.")

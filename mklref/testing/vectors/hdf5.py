@@ -70,7 +70,9 @@ def _plain_dataset(file: Any, name: str, path: Path) -> Any:
         raise UnsafeFile(f"{path}: {name!r} is a link; only data in the file itself are read.")
     dataset = file[name]
     if not isinstance(dataset, h5py.Dataset):
-        raise UnsafeFile(f"{path}: {name!r} is a {type(dataset).__name__.lower()}; expected numbers or a text.")
+        raise UnsafeFile(
+            f"{path}: {name!r} is a {type(dataset).__name__.lower()}; expected numbers or a text (Octave: save -v7)."
+        )
     if dataset.external or dataset.is_virtual:
         raise UnsafeFile(f"{path}: {name!r} is kept in another file; only data in the file itself are read.")
     return dataset
@@ -85,8 +87,8 @@ def _value(dataset: Any, name: str, path: Path, matlab: bool) -> Any:
     h5py = require_extra()
     if dataset.shape is None:
         raise UnsafeFile(f"{path}: {name!r} is empty, without a shape; leave it out, or write numbers.")
-    if h5py.check_string_dtype(dataset.dtype) is not None and dataset.shape == ():
-        return dataset.asstr()[()]
+    if h5py.check_string_dtype(dataset.dtype) is not None and dataset.size == 1:  # R writes a vector of one text
+        return np.ravel(dataset.asstr()[()]).item()
     if dataset.dtype.kind not in "biuf":
         raise UnsafeFile(f"{path}: {name!r} holds items of type {dataset.dtype}; expected numbers or a text.")
     array = dataset[()]

@@ -26,7 +26,13 @@ _PIECE = 1 << 20
 _COMPRESSED, _MATRIX = 15, 14
 _NUMERIC, _CHAR = range(6, 16), 4
 """mxDOUBLE_CLASS .. mxUINT64_CLASS, and mxCHAR_CLASS."""
-_OTHERS = {1: "a cell array", 2: "a structure", 3: "an object", 5: "a sparse matrix"}
+_OTHERS = {
+    1: "a cell array (one of matrices is cat(3, c{:}) in numbers)",
+    2: "a structure (save -struct writes its fields)",
+    3: "an object",
+    5: "a sparse matrix (write full(A))",
+    17: "an object, such as a text in double quotes (write char(text))",
+}
 """Other classes, which are not read."""
 _COMPLEX = 0x0800
 """The flag of a matrix with imaginary parts."""
@@ -71,7 +77,7 @@ def _inwards(name: str, value: Any, path: Path) -> Any:
     if name == "kernels":  # MATLAB drops a last axis of length 1
         stack = value if value.ndim == 3 else value[:, :, None]
         if stack.shape[0] != stack.shape[1]:
-            raise InvalidInput(f"kernels has shape {value.shape}; MATLAB counts the kernels last, (n, n, M).")
+            raise InvalidInput(f"{path}: kernels has shape {value.shape}; MATLAB counts the kernels last, (n, n, M).")
         return np.moveaxis(stack, -1, 0)
     if name == "regularizer_E":
         return value

@@ -17,7 +17,7 @@ import numpy as np
 
 from mklref._files import write_text
 from mklref._typing import Array
-from mklref._untrusted import numbers_of, parse_json, read_bytes, require_room
+from mklref._untrusted import NONFINITE, numbers_of, parse_json, read_bytes, require_room
 from mklref.exceptions import UnsafeFile
 from mklref.testing.vectors.schema import Record
 
@@ -82,6 +82,8 @@ def _facts(path: Path, max_bytes: int) -> dict[str, Any]:
 def _value(value: Any, name: str, path: Path, max_bytes: int) -> Any:
     if isinstance(value, dict):
         return _table(value, name, path, max_bytes)
+    if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str) and value[0] not in NONFINITE:
+        return value[0]  # a text of R, which has vectors alone
     if value in ("inf", "-inf"):
         return float(value)
     if type(value) is int:  # a decimal like any other: many languages print 1e17 without its exponent
@@ -110,12 +112,18 @@ def _table(facts: dict[str, Any], name: str, path: Path, max_bytes: int) -> Arra
         raise UnsafeFile(f"{target} has {size} bytes, which do not fit the shape {shape}.")
     require_room(target, _BYTES * entries, max_bytes)
     try:
-        with target.open(encoding="ascii") as lines:
+        with target.open(encoding="utf-8-sig") as lines:
             rows = np.loadtxt(lines, delimiter=",", ndmin=2, dtype=np.float64, comments=None)
     except ValueError as damaged:
-        raise UnsafeFile(f"{target} is damaged: {_brief(damaged)}.") from damaged
+        raise UnsafeFile(
+            f"{target} is damaged, or no plain table, numbers with decimal points, commas between them and no header: "
+            f"{_brief(damaged)}."
+        ) from damaged
     if rows.shape != (entries // shape[-1], shape[-1]):
-        raise UnsafeFile(f"{target} has {rows.shape[0]} rows of {rows.shape[1]} numbers; expected the shape {shape}.")
+        raise UnsafeFile(
+            f"{target} has {rows.shape[0]} rows of {rows.shape[1]} numbers; the shape {shape} takes "
+            f"{entries // shape[-1]} of {shape[-1]}, the matrices below one another."
+        )
     return rows.reshape(shape)
 
 

@@ -54,9 +54,9 @@ def record_of_problem(problem: Problem, **more: Any) -> Record:
         "y": problem.y,
         "C": problem.C,
         "loss": problem.loss.name,
-        **_parameters("loss", problem.loss),
+        **parameters("loss", problem.loss),
         "regularizer": type(problem.regularizer).__name__,
-        **_parameters("regularizer", problem.regularizer),
+        **parameters("regularizer", problem.regularizer),
         "intercept": float(problem.intercept),
     }
     if problem.sample_weight is not None:
@@ -73,8 +73,8 @@ def problem_from_record(record: Mapping[str, Any]) -> Problem:
     loss: Loss = _component(record, "loss", "hinge", LOSSES, {})
     regularizer: Regularizer = _component(record, "regularizer", "l1", REGULARIZERS, NAMED)
     named = _text(record, "regularizer", "l1") in NAMED
-    parameters = [*_parameters("loss", loss), *({} if named else _parameters("regularizer", regularizer))]
-    _require_known(record, PROBLEM, [*_PROBLEM_FIELDS, *parameters])
+    own = [*parameters("loss", loss), *({} if named else parameters("regularizer", regularizer))]
+    _require_known(record, PROBLEM, [*_PROBLEM_FIELDS, *own])
     for name in ("lower", "upper"):
         _number(record.get(name, 0.0), name)
     weight = record.get("sample_weight")
@@ -137,7 +137,7 @@ def _described(name: str, record: Mapping[str, Any], known: Sequence[str]) -> st
     return f"{name} (is {entries[0]} meant?)" if entries else name
 
 
-def _parameters(prefix: str, thing: Any) -> Record:
+def parameters(prefix: str, thing: Any) -> Record:
     """The fields of a frozen class as prefix_name, nested ones with longer prefixes."""
     record: Record = {}
     for field in fields(thing):
@@ -148,7 +148,7 @@ def _parameters(prefix: str, thing: Any) -> Record:
         if field.name == "groups":
             record[name] = group_owners(value) + 1.0
         elif type(value).__name__ in CONCAVE:
-            record |= {name: type(value).__name__, **_parameters(name, value)}
+            record |= {name: type(value).__name__, **parameters(name, value)}
         else:
             record[name] = value if isinstance(value, str) else np.asarray(value, dtype=float)[()]
     return record
@@ -206,7 +206,8 @@ def _vector(value: Any, name: str) -> Array:
     """Numbers along one axis, row or column; converted to float64 by the class that takes them."""
     array = _array(value, name)
     if array.dtype.kind not in "iuf" or array.size != max(array.shape, default=1):
-        raise InvalidInput(f"{name} = {shown(value)} is no vector of numbers.")
+        given = f"of shape {array.shape}" if array.ndim > 1 else f"= {shown(value)}"
+        raise InvalidInput(f"{name} {given} is no vector of numbers.")
     return as_float_array(array, name, InvalidParameter).ravel().astype(np.float64)
 
 
