@@ -53,7 +53,7 @@ def test_recovery_unpolished_with_an_intercept_without_and_with_one_that_costs(a
 
 @pytest.mark.parametrize("k", [2.0**-30, 2.0**30])
 def test_a_one_class_machine_is_the_same_for_every_trace(k):
-    """f = k f' and b = k b' on kernels k times as large: the conic solver sees one problem, not one below its tolerance."""
+    """f = k f' and b = k b' on kernels k times as large: solvers see one problem, not one below their tolerance."""
     base, other = (reference.solve(make(loss="one_class", C=0.2, trace=trace), "sdp") for trace in (16.0, 16.0 * k))
     assert other.status is Status.OPTIMAL, other.certificate.explain()
     assert other.value == pytest.approx(other.objective, rel=1e-5)
