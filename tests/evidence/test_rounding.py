@@ -223,6 +223,15 @@ def test_15_by_definition():
     assert quadratic_bound(problem, weights, c) == pytest.approx(expected, rel=1e-9)
 
 
+def test_what_leaves_float64_is_infinite_in_both_bounds_and_no_draw_is_lost():
+    """A bound was nan, and functions of large variances were."""
+    problem = make_model()
+    assert quadratic_bound(problem, np.ones(3), np.full((3, 20), 1e200)) == np.inf
+    assert log_determinant_bound(problem, np.full(3, 1e308), np.ones(3)) == np.inf
+    functions, _ = simulate(problem.kernels, np.full(3, 1e308), 0.1, np.random.default_rng(0))
+    assert 1e150 < np.abs(functions).max() < 1e160
+
+
 def test_15_at_a_weight_of_zero():
     problem = make_model()
     weights = np.array([1.0, 0.0, 1.0])
