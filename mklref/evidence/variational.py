@@ -91,7 +91,8 @@ def log_determinant_bound(problem: EvidenceProblem, weights: Any, slopes: Any) -
 def log_determinant_conjugate(problem: EvidenceProblem, slopes: Any) -> float:
     """psi*(z) = inf over d >= 0 of z'd - log det(s I + sum_m d_m K_m), by Newton's method: a convex problem.
 
-    From below: the minimum has z'd <= n, and what it is minimum of lies above its tangent where the method ends.
+    From below, but for the rounding of log det Kbar, which `MarginalLikelihood.rounding` bounds: the minimum has
+    z'd <= n, and what it is minimum of lies above its tangent where the method ends.
 
     Parameters
     ----------
