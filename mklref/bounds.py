@@ -21,8 +21,7 @@ The corollary is printed as one on H^1; it is one on H^p (erratum L14). The rate
 p = inf is true and loose, for it grows as sqrt(M log M).
 
 Names mean the same everywhere: `n_samples` n >= 1, `n_kernels` M >= 2 (for M = 1 the logarithm is zero, and so would be
-the bound), `p` in [1, inf], `kernel_radius` R > 0 (1 for spherically normalised kernels), `radius` C > 0; `InvalidType`
-and `InvalidParameter` say which one is none or out of range.
+the bound), `p` in [1, inf], `kernel_radius` R > 0 (1 for spherically normalised kernels), `radius` C > 0.
 """
 
 from __future__ import annotations
@@ -178,6 +177,11 @@ def conversion_factor(n_kernels: int, p: float, source: float = 1.0) -> float:
         M, at least 1.
     p, source : float
         p and r in [1, inf]: of the class whose complexity is bounded, and of that whose complexity is known.
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        Numbers that are none, or out of range.
     """
     M = checked_count("n_kernels", n_kernels, 1, "a class has at least one kernel.")
     excess = 1.0 / _checked_p(source, "source") - 1.0 / _checked_p(p)
@@ -185,7 +189,13 @@ def conversion_factor(n_kernels: int, p: float, source: float = 1.0) -> float:
 
 
 def complexity_bound(n_samples: int, n_kernels: int, p: float, *, kernel_radius: float = 1.0) -> float:
-    """sqrt(c e M^{1/p*} ceil(log M) R^2 / n): Theorem 8 for p = 1, its corollary with Theorem 6 beyond."""
+    """sqrt(c e M^{1/p*} ceil(log M) R^2 / n): Theorem 8 for p = 1, its corollary with Theorem 6 beyond.
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        Numbers that are none, or out of range.
+    """
     n, M, R = _checked_sizes(n_samples, n_kernels, kernel_radius)
     sparse = R * math.sqrt(CONSTANT * math.e * math.ceil(math.log(M)) / n)
     return conversion_factor(M, p) * sparse
@@ -201,10 +211,15 @@ def cortes_bound(
     n_samples, n_kernels, kernel_radius
         As `complexity_bound`.
     p : float
-        p*/(p* - 1) for an integer p*, else `InvalidParameter`: 2, 3/2, 4/3, ...; inf for p* = 1.
+        p*/(p* - 1) for an integer p*: 2, 3/2, 4/3, ...; inf for p* = 1.
     e_factor : bool
         Whether to keep the factor e, with which Kloft quotes it. Without it no complexity that we measured exceeds
         the bound either.
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        Numbers that are none, or out of range, or p* that is no integer.
     """
     n, M, R = _checked_sizes(n_samples, n_kernels, kernel_radius)
     dual = conjugate_exponent(_checked_p(p))
@@ -226,6 +241,11 @@ def class_radius(norms: Any, p: float) -> float:
         Nonnegative and finite; of a solution, weights times sqrt(beta'K_m beta).
     p : float
         In [1, inf].
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        Norms of the wrong shape, not finite or negative; p out of range.
     """
     rho = as_float_array(norms, "norms", InvalidParameter).astype(np.float64, copy=False)
     if rho.ndim != 1 or not len(rho):
@@ -294,6 +314,11 @@ def risk_bound(
     -------
     float
         Above 1 it says nothing.
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        Numbers that are none, or out of range.
     """
     risk = checked_number(
         "empirical_risk", empirical_risk, "[0, 1]", lambda r: 0.0 <= r <= 1.0, "the mean of a loss with these values."
@@ -325,6 +350,11 @@ def radius_margin_bound(
         As `risk_bound`.
     margin : float
         gamma, positive, chosen before the samples are seen.
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        Numbers that are none, or out of range.
     """
     steepness = 1.0 / checked_positive("margin", margin)
     common: dict[str, float] = {"delta": delta, "kernel_radius": kernel_radius, "radius": radius}

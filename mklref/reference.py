@@ -240,7 +240,7 @@ class Compiled:
         started = time.perf_counter()
         engine = Engine(solver, options)
         point = self.scaling.restore(self._point(engine, problem))
-        said = {"value": engine.value * self.scaling.cost, "claimed": engine.claimed}
+        said = {"value": engine.value * self.scaling.cost * self.scaling.scores, "claimed": engine.claimed}
 
         def solution(facts: dict[str, Any], raw: Any = None) -> Any:
             bounds = facts["certificate"]

@@ -18,6 +18,7 @@ from mklref._polish import Samples, improved, newton
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify
 from mklref.certificate.bounds import relative
+from mklref.certificate.intercept import middle_intercept
 from mklref.problem import Point, Problem, dual_norms
 from mklref.regularizers import Fixed
 
@@ -42,8 +43,11 @@ def certified(problem: Any, point: Any) -> dict[str, Any]:
 def polished(problem: Any, point: Any) -> dict[str, Any]:
     """The best refinement of the point, or the point itself, with its certificate."""
     if problem.signed:
-        moved = certified(problem, _polished_signed(problem, point))
-        return min((certified(problem, point), moved), key=lambda facts: facts["certificate"].gap)
+        found = [point, _polished_signed(problem, point)]
+        scores = [problem.kernels.combine(each.weights) @ each.dual_coef for each in found]
+        if problem.intercept:
+            found += [a._replace(intercept=middle_intercept(problem, f)) for a, f in zip(found, scores, strict=True)]
+        return min((certified(problem, each) for each in found), key=lambda facts: facts["certificate"].gap)
     best, certificate = polish(problem, point)
     return {**best._asdict(), "certificate": certificate}
 

@@ -119,6 +119,29 @@ class MarginalLikelihood:
         sums = float(np.abs(np.log(np.diagonal(self.factor))).sum()) + self.fit
         return e * (0.5 * moved + 0.5 * reach**2 + length * reach + sums)
 
+    @cached_property
+    @np.errstate(over="ignore", invalid="ignore")
+    def residual_rounding(self) -> float:
+        """How far rounding may have moved a residual of `Stationarity`: an estimate, about four standard deviations.
+
+        With X = Kbar^{-1}, D = diag(d) and independent errors of u d_i d_j in Kbar_ij, and of u in each term of a sum,
+
+            |dz_m|^2 = u^2 (|D X K_m X D|_F^2 + |X * K_m|_F^2),                |D X K_m X D|_F <= <K_m, X D^2 X>
+            |da_m|^2 = 4 u^2 (|D X K_m alpha|^2 |D alpha|^2 + |alpha alpha' * K_m|_F^2)
+        """
+        X, d, units = self.inverse, np.sqrt(np.einsum("ij,ij->i", self.factor, self.factor)), self.units
+        spread, alpha = (X * d**2) @ X, self.alpha / np.sqrt(units)[:, None]
+        errors = np.zeros((4, len(units)))
+        for m, unit in enumerate(units):
+            K = self._matrix(m)
+            errors[:2, m] = float(np.vdot(spread, K)) / unit, np.linalg.norm(X * K / unit)
+            errors[2, m] = np.linalg.norm(d * (X @ (K @ alpha[m]))) * np.linalg.norm(d * alpha[m])
+            errors[3, m] = np.linalg.norm(alpha[m][:, None] * K * alpha[m])
+        slopes, moved = self.gradient / units, 2.0 * _UNIT * np.linalg.norm(errors * [[1], [1], [2], [2]], axis=0)
+        room = units * (self.x - self.problem.lower)
+        ends = np.abs(np.minimum(room, [slopes - moved, slopes + moved])).max(axis=0)
+        return float(np.nan_to_num(ends - np.abs(np.minimum(room, slopes)), nan=np.inf).max())
+
     @property
     def x(self) -> Array:
         """The variables of the problem at this point."""
@@ -172,8 +195,7 @@ class MarginalLikelihood:
         n = self.problem.n_samples
         whitened = np.empty((len(index), n, n))
         for out, m, unit in zip(whitened, index, np.broadcast_to(units, len(index)), strict=True):
-            matrix = self.problem.kernels.matrices[m] if m < self.problem.n_kernels else np.eye(n)
-            out[:] = self._half_solved(self._half_solved(matrix).T) / unit
+            out[:] = self._half_solved(self._half_solved(self._matrix(m)).T) / unit
         flat = whitened.reshape(len(index), n * n)
         return np.asarray(flat @ flat.T)
 
@@ -188,6 +210,11 @@ class MarginalLikelihood:
             values, vectors = np.linalg.eigh(self.hessian(inside, self.units[inside]))
             lowest, direction[inside] = float(values[0]), vectors[:, 0]
         return lowest, direction
+
+    def _matrix(self, m: int) -> Array:
+        """The kernel of variable m, the identity for the noise."""
+        of = self.problem
+        return np.asarray(of.kernels.matrices[m] if m < of.n_kernels else np.eye(of.n_samples))
 
     def _half_solved(self, columns: Array) -> Array:
         """L^{-1} times columns."""
@@ -215,6 +242,8 @@ class Stationarity:
 
     inf if there are none. Below zero the point is a saddle or a maximum, unless the eigenvector leads out at a bound.
     """
+    rounding: float
+    """An estimate of how far the rounding of Kbar and of its inverse may have moved a residual."""
 
     @property
     def residual(self) -> float:
@@ -222,7 +251,7 @@ class Stationarity:
         return float(self.residuals.max())
 
     def is_stationary(self, tol: float = 1e-6) -> bool:
-        """Whether every residual is at most `tol`.
+        """Whether every residual is at most `tol`, and rounding moves none by more than that.
 
         Raises
         ------
@@ -230,7 +259,7 @@ class Stationarity:
             If tol is negative or not a number.
         """
         allowed = checked_number("tol", tol, "[0, inf]", lambda t: t >= 0.0, "a residual of stationarity.")
-        return self.residual <= allowed
+        return self.residual <= allowed and self.rounding <= allowed
 
     def __str__(self) -> str:
         return f"residual {self.residual:.1e}, smallest curvature {self.curvature:.2g}"
@@ -265,4 +294,5 @@ def stationarity(problem: EvidenceProblem, weights: Any, noise_variance: float |
 
 def judge(point: MarginalLikelihood) -> Stationarity:
     """The same at an evaluated point."""
-    return Stationarity(point.gradient, residuals(point, point.problem.lower), point.lowest_curvature[0])
+    shares = residuals(point, point.problem.lower)
+    return Stationarity(point.gradient, shares, point.lowest_curvature[0], point.residual_rounding)

@@ -233,7 +233,7 @@ def simulate(kernels: Any, weights: Any, noise_variance: float, rng: np.random.G
     functions = np.empty((problem.n_kernels, problem.n_samples))
     for m, matrix in enumerate(matrices.matrices):
         values, vectors = np.linalg.eigh(matrix.astype(np.float64, copy=False))
-        root = vectors * np.sqrt(theta[m] * np.maximum(values, 0.0))
+        root = vectors * (np.sqrt(theta[m]) * np.sqrt(np.maximum(values, 0.0)))
         functions[m] = root @ rng.standard_normal(problem.n_samples)
     noise = np.sqrt(problem.noise_variance) * rng.standard_normal(problem.n_samples)
     return functions, functions.sum(axis=0) + noise

@@ -29,7 +29,8 @@ class EvidenceStatus(Enum):
         "go on from here with 'newton' or 'reweighted'."
     )
     STALLED = (
-        "Rounding errors stop further progress, or keep the inner problem of 'reweighted' from its certificate: "
+        "Rounding errors stop further progress, or may be larger than the tolerance (stationarity.rounding), or keep "
+        "the inner problem of 'reweighted' from its certificate: "
         "go on from here with 'newton', normalise the kernels, or accept the residual. Beside too little noise for "
         "targets beyond the span of the kernels, weights grow until the rounding of the kernels explains the rest: "
         "give learn_noise=True, or a larger noise_variance."

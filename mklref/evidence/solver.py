@@ -77,8 +77,8 @@ def solve(
     Returns
     -------
     EvidenceSolution
-        `status` is STATIONARY only if the residual at the returned point is at most `tol`: a local statement. A limit
-        that ends "newton" at a saddle is the status there.
+        `status` is STATIONARY only if the residual at the returned point is at most `tol`, and rounding moves it by no
+        more than that: a local statement. A limit that ends "newton" at a saddle is the status there.
 
     Raises
     ------
@@ -189,7 +189,7 @@ class _Run:
         reached = Status.OPTIMAL if stationary and self.below is None else None
         status = self.recorder.add(record, record.residual, reached)
         if status is Status.OPTIMAL:
-            return EvidenceStatus.STATIONARY
+            return EvidenceStatus.STATIONARY if point.residual_rounding <= self.tol else EvidenceStatus.STALLED
         absorbed = self.method in MULTIPLICATIVE and float(shares[point.x > 0.0].max(initial=0.0)) <= self.tol
         if absorbed and status is not Status.STOPPED:
             return EvidenceStatus.ABSORBED

@@ -23,6 +23,7 @@ _TOLERANCE = 1e-12
 _MOST_STEPS = 200
 
 
+@np.errstate(over="ignore", invalid="ignore")
 def quadratic_bound(problem: EvidenceProblem, weights: Any, coefficients: Any) -> float:
     """The right-hand side of (15) for the functions f_m = K_m c_m.
 
@@ -37,7 +38,7 @@ def quadratic_bound(problem: EvidenceProblem, weights: Any, coefficients: Any) -
     Returns
     -------
     float
-        inf if a function of weight zero is not zero.
+        inf if a function of weight zero is not zero, or where squares leave float64.
 
     Raises
     ------
@@ -50,13 +51,14 @@ def quadratic_bound(problem: EvidenceProblem, weights: Any, coefficients: Any) -
     shape = problem.n_kernels, problem.n_samples
     c = checked_array(coefficients, "coefficients", shape, ": one row for each kernel")
     functions = np.stack([matrix @ row for matrix, row in zip(problem.kernels.matrices, c, strict=True)])
-    norms = np.einsum("mi,mi->m", c, functions)
+    norms = np.maximum(np.einsum("mi,mi->m", c, functions), 0.0)
     if np.any(norms[theta == 0.0] > 0.0):
         return float("inf")
     residual = problem.y - functions.sum(axis=0)
     used = theta > 0.0
     fit = 0.5 * float(residual @ residual) / problem.noise_variance
-    return fit + 0.5 * float(np.sum(norms[used] / theta[used]))
+    value = fit + 0.5 * float(np.sum(norms[used] / theta[used]))
+    return float("inf") if np.isnan(value) else value
 
 
 def log_determinant_bound(problem: EvidenceProblem, weights: Any, slopes: Any) -> float:
@@ -73,7 +75,7 @@ def log_determinant_bound(problem: EvidenceProblem, weights: Any, slopes: Any) -
     Returns
     -------
     float
-        inf where psi*(z) = -inf.
+        inf where psi*(z) = -inf, or where z'theta leaves float64.
 
     Raises
     ------
@@ -82,13 +84,15 @@ def log_determinant_bound(problem: EvidenceProblem, weights: Any, slopes: Any) -
     """
     theta = checked_problem(problem).checked_weights(weights)
     conjugate, z = log_determinant_conjugate(problem, slopes), np.asarray(slopes, dtype=np.float64)
-    return float(z @ theta) - conjugate
+    with np.errstate(over="ignore"):
+        return float(z @ theta) - conjugate
 
 
 def log_determinant_conjugate(problem: EvidenceProblem, slopes: Any) -> float:
     """psi*(z) = inf over d >= 0 of z'd - log det(s I + sum_m d_m K_m), by Newton's method: a convex problem.
 
-    From below: the minimum has z'd <= n, and what it is minimum of lies above its tangent where the method ends.
+    From below, but for the rounding of log det Kbar, which `MarginalLikelihood.rounding` bounds: the minimum has
+    z'd <= n, and what it is minimum of lies above its tangent where the method ends.
 
     Parameters
     ----------

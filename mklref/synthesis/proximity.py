@@ -18,14 +18,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, wrightomega
 
 from mklref._typing import Array
-from mklref._validate import checked_number
+from mklref._validate import as_float_array, checked_number
+from mklref.exceptions import InvalidInput
 from mklref.losses import Loss
 
 Entry = TypeVar("Entry", bound=np.generic)
@@ -52,31 +53,38 @@ class MixedNorm:
         """A with one group in each row: (N, tau) for r = 1, (tau, N) for r = 2; its own inverse."""
         return A.T if self.r == 1 else A
 
-    def group_norms(self, A: Array) -> Array:
+    def group_norms(self, A: Any) -> Array:
         """||A_g||_p, (G,)."""
-        return row_norms(self.groups(A), self.p)
+        return row_norms(self._rows("A", A), self.p)
 
-    def norm(self, A: Array) -> float:
+    def norm(self, A: Any) -> float:
         """||A||_{pq;r}."""
         return float(row_norms(self.group_norms(A)[None], self.q)[0])
 
-    def value(self, A: Array) -> float:
+    def value(self, A: Any) -> float:
         """Omega(A) = (1/q) ||A||_{pq;r}^q."""
         norms = self.group_norms(A)
         return float(norms.sum()) if self.q == 1 else 0.5 * float(norms @ norms)
 
-    def dual_group_norms(self, Z: Array) -> Array:
+    def dual_group_norms(self, Z: Any) -> Array:
         """||Z_g||_{p'}, (G,)."""
-        return row_norms(self.groups(Z), _DUAL[self.p])
+        return row_norms(self._rows("Z", Z), _DUAL[self.p])
 
-    def dual_norm(self, Z: Array) -> float:
+    def dual_norm(self, Z: Any) -> float:
         """||Z||_{p'q';r}, so that sum(A * Z) <= norm(A) dual_norm(Z) with equality for some A (Hoelder, Theorem 3)."""
         return float(row_norms(self.dual_group_norms(Z)[None], _DUAL[self.q])[0])
 
-    def prox(self, U: Array, s: float) -> Array:
+    def prox(self, U: Any, s: float) -> Array:
         """Argmin of 1/2 ||U - A||^2 + s Omega(A), (tau, N), for s in [0, inf] (Proposition 3)."""
         step = checked_number("s", s, "[0, inf]", lambda weight: weight >= 0.0, "the weight of Omega.")
-        return self.groups(PROX[self.p, self.q](self.groups(U), step))
+        return self.groups(PROX[self.p, self.q](self._rows("U", U), step))
+
+    def _rows(self, label: str, A: Any) -> Array:
+        """Anybody's coefficients as groups, or `InvalidInput` and `InvalidType`."""
+        array = as_float_array(A, label, InvalidInput)
+        if array.ndim != 2:
+            raise InvalidInput(f"{label} has shape {array.shape}; expected (tau, N): kernels, expansion points.")
+        return self.groups(array.astype(np.float64, copy=False))
 
     @property
     def separable(self) -> bool:

@@ -199,13 +199,11 @@ def test_limits_and_callbacks():
 
 @pytest.mark.parametrize("method", ["newton", "reweighted"])
 def test_an_accuracy_beyond_rounding_stalls(method):
-    """Unless rounding happens to leave no residual at all, which depends on the CPU."""
-    solutions = [solve(make_model(n=12, seed=seed), method, tol=1e-17) for seed in range(3)]
-    for solution in solutions:
-        exact = solution.stationarity.residual <= 1e-17
-        assert solution.status is (EvidenceStatus.STATIONARY if exact else EvidenceStatus.STALLED)
+    """Also where rounding happens to leave no residual at all."""
+    for seed in range(3):
+        solution = solve(make_model(n=12, seed=seed), method, tol=1e-17)
+        assert solution.status is EvidenceStatus.STALLED
         assert solution.stationarity.residual < 1e-5
-    assert EvidenceStatus.STALLED in {solution.status for solution in solutions}
 
 
 def low_noise_model(noise: float, learn_noise: bool = False, width: float = 1.0) -> EvidenceProblem:

@@ -9,7 +9,8 @@ from conic import solve
 from makers import make_problem
 
 from mklref import reference
-from mklref._conic.polish import certified
+from mklref._conic import polish
+from mklref._conic.polish import SignedPoint, certified
 from mklref._conic.scaling import factorize
 from mklref.exceptions import InvalidParameter, InvalidType, SolverFailure
 from mklref.formulations import as_formulation
@@ -48,6 +49,27 @@ def test_recovery_unpolished_with_an_intercept_without_and_with_one_that_costs(a
     bounds = certified(problem, model.run(reference.Engine("CLARABEL")))["certificate"]
     assert abs(bounds.relative_gap) < 5e-5  # 1 % of beta, mu or b is worth 3e-4 or more
     assert model.program.value == pytest.approx(bounds.upper, rel=5e-5)
+
+
+@pytest.mark.parametrize("k", [2.0**-30, 2.0**30])
+def test_a_one_class_machine_is_the_same_for_every_trace(k):
+    """f = k f' and b = k b' on kernels k times as large: solvers see one problem, not one below their tolerance."""
+    base, other = (reference.solve(make(loss="one_class", C=0.2, trace=trace), "sdp") for trace in (16.0, 16.0 * k))
+    assert other.status is Status.OPTIMAL, other.certificate.explain()
+    assert other.value == pytest.approx(other.objective, rel=1e-5)
+    assert other.objective == pytest.approx(k * base.objective, rel=1e-6)
+    assert other.intercept == pytest.approx(k * base.intercept, rel=1e-3)
+    np.testing.assert_allclose(other.weights, k * base.weights, atol=k * 1e-3)
+
+
+def test_the_intercept_is_the_best_for_the_scores(monkeypatch):
+    """Costs of 1e4 made a gap of the last digits of the one that the solver has."""
+    problem = make(loss="one_class", C=1e4)
+    found = reference.solve(problem, "sdp")
+    off = SignedPoint(found.dual_coef, found.weights, found.intercept - 1e-4, found.slack)
+    monkeypatch.setattr(polish, "_polished_signed", lambda problem, point: point)
+    assert certified(problem, off)["certificate"].relative_gap > 1.0
+    assert polish.polished(problem, off)["certificate"].relative_gap < 1e-4
 
 
 @pytest.mark.parametrize("C", [2.0, 200.0])

@@ -11,7 +11,7 @@ import pytest
 from synthesis.cases import NORMS, make_kernels, make_problem
 from wrong import COUNT, FLAG, LIMITS, NUMBER, OPTION, cases, check_argument, only
 
-from mklref.exceptions import Interrupted, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
+from mklref.exceptions import Interrupted, InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
 from mklref.solution import Status
 from mklref.synthesis import (
     MixedNorm,
@@ -248,6 +248,13 @@ def test_wrong_arguments(function, good, argument, fine):
         (lambda: solve_path(PROBLEM, np.ones((2, 2))), InvalidType, r"lam is array\(\[1., 1.\]\)"),
         (lambda: solve(PROBLEM, tol=True), InvalidType, r"tol is True \(bool\); give a number in \(0, inf\): a relati"),
         (lambda: solve_path(PROBLEM, ratio=1.0), InvalidParameter, r"ratio = 1.0 must lie in \(0, 1\): the last"),
+        (lambda: MixedNorm(2, 1, 1).prox("x", 1.0), InvalidType, r"U is 'x'; give real numbers"),
+        (
+            lambda: MixedNorm(2, 1, 1).norm([3.0, 4.0]),
+            InvalidInput,
+            r"A has shape \(2,\); expected \(tau, N\): kernels",
+        ),
+        (lambda: MixedNorm(2, 1, 1).dual_norm(np.ones(3)), InvalidInput, r"Z has shape \(3,\); expected \(tau, N\)"),
         (lambda: massart("x", 3), InvalidType, r"length is 'x' \(str\); give a number in \(0, inf\): give a positive"),
         (
             lambda: PROBLEM.replace(y=np.full(6, 1e200)),

@@ -132,6 +132,7 @@ def test_value_by_loops(norm, rng):
     A = rng.normal(size=(3, 5))
     expected = by_loops(A, norm.p, norm.q, norm.r)
     assert norm.norm(A) == pytest.approx(expected, rel=1e-14)
+    assert norm.value(A.tolist()) == norm.value(A)
     assert norm.value(A) == pytest.approx(expected**norm.q / norm.q, rel=1e-14)
 
 
