@@ -9,18 +9,18 @@ All quadratics carry 1/2. `beta` is signed, as `dual_coef` everywhere: beta_i = 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import own_class, shaped
+from mklref._validate import Stated, own_class, shaped
 from mklref.exceptions import InvalidParameter, NotApplicable
 
 _ROUNDING = 4.0 * float(np.finfo(float).eps)
-_LAWS = 1e-6
+LAWS = 1e-6
 """Relative size of what is more than rounding in the laws of a loss."""
 
 
@@ -49,7 +49,7 @@ class QuadraticDual:
 
 
 @dataclass(frozen=True)
-class Loss(ABC):
+class Loss(metaclass=Stated):
     """A convex loss V(t, y) with its conjugate. Every array is elementwise and float64.
 
     How the other losses fit without a change of this class: a loss is a frozen dataclass whose fields are its
@@ -123,7 +123,8 @@ class Loss(ABC):
         NotApplicable
             A class that does not define it.
         """
-        raise NotApplicable(f"the loss {self.name} has no cvxpy dual; give its class dual_atom(beta, y, costs).")
+        kind = type(self).__name__
+        raise NotApplicable(f"the loss {self} has no cvxpy dual; give its class {kind} dual_atom(beta, y, costs).")
 
     def quadratic_dual(self, y: Array) -> QuadraticDual | None:
         """The dual term as a box-constrained quadratic, or None if it is not one."""
@@ -211,7 +212,7 @@ def require_loss(loss: Loss, y: Array) -> None:
         slack = V[:, None] + V_star - s * t[:, None]
         size = np.abs(V[:, None]) + np.abs(V_star) + np.abs(s * t[:, None])
         same = np.eye(len(t), dtype=bool)[:, :, None]
-        wrong = np.argwhere(np.where(same, np.abs(slack), -slack) > _LAWS * size)
+        wrong = np.argwhere(np.where(same, np.abs(slack), -slack) > LAWS * size)
         if len(wrong):
             i, j, k = wrong[0]
             raise InvalidParameter(
@@ -222,7 +223,7 @@ def require_loss(loss: Loss, y: Array) -> None:
         if (form := loss.quadratic_dual(y)) is not None:
             b, linear = -s, np.broadcast_to(form.linear, y.shape)[some]
             dual = -linear * b + form.absolute * np.abs(b) + 0.5 * form.curvature * b**2
-            if np.any(np.abs(dual - V_star) > _LAWS * (np.abs(dual) + np.abs(linear * b) + np.abs(V_star))):
+            if np.any(np.abs(dual - V_star) > LAWS * (np.abs(dual) + np.abs(linear * b) + np.abs(V_star))):
                 raise InvalidParameter(
                     f"quadratic_dual {of} is not V*(-b, y) as conjugate(s, y) has it; derive linear, "
                     "absolute and curvature again, or return None and define curvature(t, y)."
