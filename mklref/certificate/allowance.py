@@ -29,11 +29,14 @@ sum_m theta_m s_m beta_i, mostly to less loss. Without it the bounds from one po
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mklref._typing import Array
+from mklref.certificate.loss_terms import STRETCHED
+from mklref.losses import EpsilonInsensitive
 
 if TYPE_CHECKING:
     from mklref.problem import Problem
@@ -113,6 +116,18 @@ def weights_error(problem: Problem, beta: Array, kinks: bool = True) -> Array:
         steepest = np.maximum(*np.abs(problem.loss.box(problem.y, problem.costs)))
         slopes = np.where((beta != 0.0) & np.isfinite(steepest), steepest, slopes)
     return np.asarray(growth(_support(beta)) * UNIT * against(np.abs(beta)) * against(slopes))
+
+
+def off_kinks_error(machines: Iterable[tuple[Problem, Array]], polished: bool) -> Array:
+    """`weights_error` (M,) of machines at their beta, once the scores are off a kink of the loss.
+
+    Off others than those of `STRETCHED` only the last Newton steps lead, if they follow (`polished`).
+    """
+    parts = list(machines)
+    loss = parts[0][0].loss
+    kinks = not (polished or isinstance(loss, STRETCHED))
+    errors = np.sum([weights_error(*part, kinks) for part in parts], axis=0)
+    return np.asarray(OFF_TUBES * errors if polished and isinstance(loss, EpsilonInsensitive) else errors)
 
 
 def dual_loss_error(problem: Problem, beta: Array, scores: Array, b: float) -> float:
