@@ -92,10 +92,13 @@ def _changes(kind: type, ours: type) -> bool:
 
 
 def shaped(label: str, values: Any, shape: tuple[int, ...]) -> Array:
-    """What a method of such a class returned as float64, if it has this shape; -1 is any length."""
+    """What a method of such a class returned: a number, or an array of float64 of this shape; -1 is any length."""
     found = np.shape(values)
     if len(found) != len(shape) or any(n not in (-1, m) for n, m in zip(shape, found, strict=True)):
         raise InvalidParameter(f"{label} has shape {found}; expected {str(shape).replace('-1', 'k')}.")
+    if shape and getattr(values, "dtype", None) != np.float64:  # compiled loops take nothing else
+        kind = getattr(values, "dtype", type(values).__name__)
+        raise InvalidParameter(f"{label} is of type {kind}; return an array of float64, np.asarray(..., dtype=float).")
     return np.asarray(values, dtype=np.float64)
 
 

@@ -36,7 +36,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate.loss_terms import STRETCHED
-from mklref.losses import EpsilonInsensitive
+from mklref.losses import EpsilonInsensitive, OneClass
 
 if TYPE_CHECKING:
     from mklref.problem import Problem
@@ -166,7 +166,7 @@ def _reach(problem: Problem, beta: Array, images: Any) -> tuple[Array, Array | f
 
 def _targets(problem: Problem) -> Array:
     """What scores are compared with: y, and 0 for a machine whose margin -b is free."""
-    return np.zeros(problem.n_samples) if problem.intercept_cost else problem.y
+    return np.zeros(problem.n_samples) if isinstance(problem.loss, OneClass) else problem.y
 
 
 def _support(x: Array) -> int:

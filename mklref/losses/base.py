@@ -221,7 +221,9 @@ def require_loss(loss: Loss, y: Array) -> None:
                 ">= s t has to hold, with equality at s = V'(t); derive value, subgradient, conjugate and domain again."
             )
         if (form := loss.quadratic_dual(y)) is not None:
-            b, linear = -s, np.broadcast_to(form.linear, y.shape)[some]
+            for name in ("linear", "lower", "upper"):
+                shaped(f"{name} of quadratic_dual {of}", getattr(form, name), y.shape)
+            b, linear = -s, form.linear[some]
             dual = -linear * b + form.absolute * np.abs(b) + 0.5 * form.curvature * b**2
             if np.any(np.abs(dual - V_star) > LAWS * (np.abs(dual) + np.abs(linear * b) + np.abs(V_star))):
                 raise InvalidParameter(

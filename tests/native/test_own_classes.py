@@ -11,7 +11,7 @@ from makers import make_problem
 
 import mklref
 from mklref.exceptions import InvalidParameter, NotApplicable
-from mklref.losses import Loss, QuadraticDual, Squared, SquaredHinge
+from mklref.losses import Loss, OneClass, QuadraticDual, Squared, SquaredHinge
 from mklref.regularizers import ConcaveBlock, Lp, Polyhedral, PowerRoot, Regularizer
 from mklref.solution import Status
 from mklref.testing.vectors import record_of_problem
@@ -137,10 +137,19 @@ WRONG = [
     (Steep(), "kinks", lambda right, y: y, r"kinks of the loss steep.* expected \(k, "),
     (Steep(), "value", lambda right, t, y: right + 0.1 * (y == y.max()), "steep.* contradicts itself"),
     (Steep(), "quadratic_dual", lambda right, y: replace(right, curvature=0.1), r"quadratic_dual .* is not V\*"),
+    (
+        Steep(),
+        "quadratic_dual",
+        lambda right, y: replace(right, lower=-np.inf),
+        r"lower of quadratic_dual .* shape \(\)",
+    ),
+    (Steep(), "subgradient", lambda right, *given: right.tolist(), "subgradient .* is of type list; .* float64"),
+    (Steep(), "domain", lambda right, y: (right[0], np.ones(len(y), np.int64)), "domain .* is of type int64; .* float64"),
     (Halves(), "value", lambda right, rho: 1.001 * right, r"Halves\(\) contradict R\(theta g\)"),
     (Halves(), "conjugate", lambda right, g: 0.999 * right, r"Halves\(\) contradict R\(theta g\)"),
     (Halves(), "weights_from_dual", lambda right, g: 2.0 * right, r"Halves\(\) contradict R\(theta g\)"),
     (Halves(), "weights_from_dual", lambda right, g: 1.0, r"Halves\(\) has shape \(\); expected \(4,\)"),
+    (Halves(), "weights_from_dual", lambda right, g: [1] * len(g), "weights_from_dual .* is of type list; .* float64"),
     (Halves(), "weights_from_norms", lambda right, rho: 2.0 * right, r"R = 1/2 sum rho_m"),
     (Halves(), "weight_penalty", lambda right, theta: 0.0, r"R = 1/2 sum rho_m"),
     (Halves(), "weights_jacobian", lambda right, g: g, r"weights_jacobian .* has shape \(4,\); expected \(4, 4\)"),
@@ -236,6 +245,17 @@ def test_a_class_that_changes_nothing_is_still_the_one_that_it_is_made_from():
     assert isinstance(Cheap(2.0), Cheap)  # of classes of one's own Python decides
     problem = make_problem(seed=3, regularizer=renamed)
     assert mklref.reference.solve(problem).status is mklref.algorithms.sip(problem, tol=1e-4).status is Status.OPTIMAL
+
+
+def test_nothing_may_cost_something_where_the_intercept_has_a_cost():
+    """Only of the library's loss of one class: with another margin than 0 its objective is larger by as much."""
+    far = type("Far", (OneClass,), {"margin": 0.5})()
+    problem = make_problem(seed=3, loss="one_class")
+    expected = mklref.solve(problem, tol=1e-8).objective + 0.5
+    found = mklref.solve(problem.replace(loss=far), tol=1e-8)
+    assert found.status is Status.OPTIMAL
+    assert found.objective == pytest.approx(expected, rel=1e-7)
+    assert min(record.upper for record in found.history.records) >= found.certificate.lower
 
 
 def test_a_regularizer_that_lacks_its_jacobian_is_told_its_name():
