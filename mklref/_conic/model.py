@@ -115,7 +115,8 @@ def atom_of(loss: Loss, t: Any, y: Array) -> Any:
     steps = max(1.0, float(np.abs(y).max())) * np.geomspace(1e-2, 1e2, len(y))
     for s in (y - steps, y + steps) if own_class(loss) else ():
         stated, value = loss.atom(cp.Constant(s), y).value, loss.value(s, y)  # the first is None with variables
-        if stated is not None and np.any(wrong := ~(np.abs(stated - value) <= LAWS * (np.abs(stated) + np.abs(value)))):
+        least = float(np.finfo(float).eps) * float(np.abs(value).max())
+        if stated is not None and np.any(wrong := np.abs(stated - value) > LAWS * np.abs(value) + least):
             i = int(np.argmax(wrong))
             raise InvalidParameter(
                 f"atom of the loss {loss} ({type(loss).__name__}) is not its value: atom({s[i]:g}) = {stated[i]:.6g}, "

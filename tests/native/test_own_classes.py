@@ -11,7 +11,7 @@ from makers import make_problem
 
 import mklref
 from mklref.exceptions import InvalidParameter, NotApplicable
-from mklref.losses import Loss, OneClass, QuadraticDual, Squared, SquaredHinge
+from mklref.losses import Logistic, Loss, OneClass, QuadraticDual, Squared, SquaredHinge
 from mklref.regularizers import ConcaveBlock, Lp, Polyhedral, PowerRoot, Regularizer
 from mklref.solution import Status
 from mklref.testing.vectors import record_of_problem
@@ -144,7 +144,15 @@ WRONG = [
         r"lower of quadratic_dual .* shape \(\)",
     ),
     (Steep(), "subgradient", lambda right, *given: right.tolist(), "subgradient .* is of type list; .* float64"),
-    (Steep(), "domain", lambda right, y: (right[0], np.ones(len(y), np.int64)), "domain .* is of type int64; .* float64"),
+    (
+        Steep(),
+        "domain",
+        lambda right, y: (right[0], np.ones(len(y), np.int64)),
+        "domain .* is of type int64; .* float64",
+    ),
+    (Steep(), "conjugate", lambda right, s, y: right + 0.0 / s, r"conjugate\(0\) .* is nan; give the limit there"),
+    (Steep(), "value", lambda right, t, y: np.where(t > 1.0, np.nan, right), r"value\(.* is nan; give the limit"),
+    (Halves(), "value", lambda right, rho: right + float(0.0 / rho[0]), r"value .* is nan at 0; give the limit there"),
     (Halves(), "value", lambda right, rho: 1.001 * right, r"Halves\(\) contradict R\(theta g\)"),
     (Halves(), "conjugate", lambda right, g: 0.999 * right, r"Halves\(\) contradict R\(theta g\)"),
     (Halves(), "weights_from_dual", lambda right, g: 2.0 * right, r"Halves\(\) contradict R\(theta g\)"),
@@ -237,6 +245,14 @@ def test_the_value_of_a_loss_decides_whether_an_inherited_atom_is_its_own():
     assert mklref.reference.solve(problem, "mixed_norm").objective == pytest.approx(expected, rel=1e-6)
     with pytest.raises(InvalidParameter, match=r"atom of the loss steep:20 \(Steep\) is not its value: atom\("):
         mklref.reference.solve(problem.replace(loss=Steep()), "mixed_norm")
+
+
+def test_a_loss_may_round_as_its_formula_does():
+    """log(1 + x) for x next to 0."""
+    naive = {"value": lambda self, t, y: np.log(1.0 + np.exp(-y * t))}
+    problem = make_problem(seed=3, regularizer="l2", loss=type("Naive", (Logistic,), naive)())
+    expected = mklref.solve(problem.replace(loss="logistic")).objective
+    assert mklref.reference.solve(problem, "mixed_norm").objective == pytest.approx(expected, rel=1e-5)
 
 
 def test_a_class_that_changes_nothing_is_still_the_one_that_it_is_made_from():
