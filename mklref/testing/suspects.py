@@ -135,6 +135,8 @@ def other_losses(problem: Problem, point: Point) -> Iterator[Reading]:
 def other_parameters(problem: Problem, point: Point) -> Iterator[Reading]:
     """tau for 1 - tau, an epsilon or a delta in other units, defaults of others, or the epsilon that fits."""
     for name, value in vars(problem.loss).items():
+        if not isinstance(value, int | float):  # of a class of somebody's own
+            continue
         deviation, reach = float(problem.y.std()), float(np.ptp(problem.y))
         if name == "tau":
             candidates = {"1 - tau": 1.0 - value, "tau/2": value / 2.0, "1/2": 0.5}

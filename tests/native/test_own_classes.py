@@ -14,6 +14,7 @@ from mklref.exceptions import InvalidParameter, NotApplicable
 from mklref.losses import Logistic, Loss, OneClass, QuadraticDual, Squared, SquaredHinge
 from mklref.regularizers import ConcaveBlock, Lp, Polyhedral, PowerRoot, Regularizer
 from mklref.solution import Status
+from mklref.testing import assert_optimal
 from mklref.testing.vectors import record_of_problem
 
 
@@ -245,6 +246,18 @@ def test_the_value_of_a_loss_decides_whether_an_inherited_atom_is_its_own():
     assert mklref.reference.solve(problem, "mixed_norm").objective == pytest.approx(expected, rel=1e-6)
     with pytest.raises(InvalidParameter, match=r"atom of the loss steep:20 \(Steep\) is not its value: atom\("):
         mklref.reference.solve(problem.replace(loss=Steep()), "mixed_norm")
+
+
+@dataclass(frozen=True)
+class Noted(Near):
+    note: str = "a field that is no number"
+
+
+@pytest.mark.parametrize("part", [{"loss": Noted()}, {"regularizer": Cheap(2.0)}], ids=list)
+def test_the_oracle_judges_what_it_has_no_expression_for(part):
+    problem = make_problem(seed=3, regularizer="l2").replace(**part)
+    with pytest.raises(AssertionError, match="not optimal"):
+        assert_optimal(problem, np.random.default_rng(0).normal(size=problem.n_samples))
 
 
 def test_a_loss_may_round_as_its_formula_does():
