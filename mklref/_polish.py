@@ -35,9 +35,8 @@ from numpy.typing import NDArray
 
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify, repair
-from mklref.certificate.allowance import OFF_TUBES, squares_error, weights_error
+from mklref.certificate.allowance import off_kinks_error, squares_error
 from mklref.exceptions import NotApplicable
-from mklref.losses import EpsilonInsensitive
 from mklref.problem import Point, Problem
 from mklref.regularizers import BlockNorm, Regularizer
 from mklref.regularizers.norms import Parts, Polyhedral, p_norm, quotient
@@ -115,7 +114,6 @@ class Samples:
         self.costs = np.concatenate([own.costs for own in self.machines])
         self.lower, self.upper = problem.loss.box(self.y, self.costs)
         self.terms = problem.loss.quadratic_dual(self.y)
-        self.off_tubes = isinstance(problem.loss, EpsilonInsensitive)
         self.tube = self.terms is not None and self.terms.absolute > 0.0
 
     def snapped(self, beta: Array, tolerance: float = 0.0) -> tuple[Array, NDArray[np.bool_]]:
@@ -162,8 +160,8 @@ class Samples:
 
     def room(self, beta: Array) -> Array:
         """4 E (M,), which leaves room in q for what rounding adds to losses off their kinks (native/large_q.py)."""
-        each, units = zip(self.machines, self.parts, strict=True), OFF_TUBES if self.off_tubes else 1.0
-        return np.asarray(4.0 * units * sum(weights_error(own, beta[part], kinks=False) for own, part in each))
+        betas = [beta[part] for part in self.parts]
+        return 4.0 * off_kinks_error(zip(self.machines, betas, strict=True), polished=True)
 
     def sums(self) -> Array:
         """Rows that sum beta over the samples of each machine, (P, sum n_p); none without intercepts."""

@@ -16,9 +16,10 @@ from mklref._conic.cones import cp
 from mklref._conic.polish import SignedPoint
 from mklref._conic.scaling import Factors
 from mklref._typing import Array
+from mklref._validate import own_class
 from mklref.certificate.bounds import relative, unit_of
-from mklref.exceptions import SolverFailure
-from mklref.losses.base import Costs
+from mklref.exceptions import InvalidParameter, SolverFailure
+from mklref.losses.base import LAWS, Costs, Loss
 from mklref.problem import Point, Problem
 
 Solve = Callable[[Any], None]
@@ -70,7 +71,7 @@ class PrimalForm:
         self.b = cp.Variable(name="b") if problem.intercept else cp.Constant(0.0)
         t = cp.Variable(problem.n_samples, name="t")
         self.scores = t == factors.stacked @ self.stacked + self.b
-        losses = cp.sum(cp.multiply(self.costs.value, problem.loss.atom(t, problem.y)))
+        losses = cp.sum(cp.multiply(self.costs.value, atom_of(problem.loss, t, problem.y)))
         self.losses = losses + problem.intercept_cost * self.b
 
     @cached_property
@@ -93,6 +94,26 @@ class PrimalForm:
         """Minimise under the constraints; beta is the multiplier of the scores, b a variable, theta is given."""
         program = cp.Problem(cp.Minimize(objective), [self.scores, *constraints])
         return Model(program, self.costs, lambda: Point(multiplier(self.scores), theta(), float(self.b.value)))
+
+
+def atom_of(loss: Loss, t: Any, y: Array) -> Any:
+    """V(t, y) as an elementwise convex cvxpy expression; of a class of somebody's own it is tried at some scores.
+
+    A class that inherits its atom from one with other values would be solved as that one. `InvalidParameter` says so.
+    """
+    import cvxpy as cp
+
+    steps = max(1.0, float(np.abs(y).max())) * np.geomspace(1e-2, 1e2, len(y))
+    for s in (y - steps, y + steps) if own_class(loss) else ():
+        stated, value = loss.atom(cp.Constant(s), y).value, loss.value(s, y)  # the first is None with variables
+        least = float(np.finfo(float).eps) * float(np.abs(value).max())
+        if stated is not None and np.any(wrong := np.abs(stated - value) > LAWS * np.abs(value) + least):
+            i = int(np.argmax(wrong))
+            raise InvalidParameter(
+                f"atom of the loss {loss} ({type(loss).__name__}) is not its value: atom({s[i]:g}) = {stated[i]:.6g}, "
+                f"value({s[i]:g}) = {value[i]:.6g} at y = {y[i]:g}. Give the class an atom of its own."
+            )
+    return loss.atom(t, y)
 
 
 def ratios(v: list[Any], theta: Any) -> Any:

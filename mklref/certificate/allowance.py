@@ -29,11 +29,14 @@ sum_m theta_m s_m beta_i, mostly to less loss. Without it the bounds from one po
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from mklref._typing import Array
+from mklref.certificate.loss_terms import STRETCHED
+from mklref.losses import EpsilonInsensitive, OneClass
 
 if TYPE_CHECKING:
     from mklref.problem import Problem
@@ -115,6 +118,18 @@ def weights_error(problem: Problem, beta: Array, kinks: bool = True) -> Array:
     return np.asarray(growth(_support(beta)) * UNIT * against(np.abs(beta)) * against(slopes))
 
 
+def off_kinks_error(machines: Iterable[tuple[Problem, Array]], polished: bool) -> Array:
+    """`weights_error` (M,) of machines at their beta, once the scores are off a kink of the loss.
+
+    Off others than those of `STRETCHED` only the last Newton steps lead, if they follow (`polished`).
+    """
+    parts = list(machines)
+    loss = parts[0][0].loss
+    kinks = not (polished or isinstance(loss, STRETCHED))
+    errors = np.sum([weights_error(*part, kinks) for part in parts], axis=0)
+    return np.asarray(OFF_TUBES * errors if polished and isinstance(loss, EpsilonInsensitive) else errors)
+
+
 def dual_loss_error(problem: Problem, beta: Array, scores: Array, b: float) -> float:
     """Rounding errors of -sum_i c_i V*(-beta_i/c_i, y_i) for beta in the box, and what 1'beta != c_b costs.
 
@@ -151,7 +166,7 @@ def _reach(problem: Problem, beta: Array, images: Any) -> tuple[Array, Array | f
 
 def _targets(problem: Problem) -> Array:
     """What scores are compared with: y, and 0 for a machine whose margin -b is free."""
-    return np.zeros(problem.n_samples) if problem.intercept_cost else problem.y
+    return np.zeros(problem.n_samples) if isinstance(problem.loss, OneClass) else problem.y
 
 
 def _support(x: Array) -> int:

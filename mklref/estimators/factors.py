@@ -14,15 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import wraps
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.kernel_approximation import Nystroem
 from sklearn.utils import check_random_state
-from sklearn.utils._set_output import _SetOutputMixin, _wrap_data_with_container
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted
+from sklearn.utils.validation import check_is_fitted
 
 from mklref._typing import Array
 from mklref._validate import checked_count
@@ -175,13 +175,9 @@ def _has_features(model: Any) -> bool:
     return True
 
 
-class WithFeatures(_SetOutputMixin, BaseEstimator, auto_wrap_output_keys=None):  # type: ignore[misc, call-arg]
-    """The learned features of new samples, for an estimator whose kernels may be approximated.
+class WithFeatures(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """The learned features of new samples, for an estimator whose kernels may be approximated."""
 
-    It wraps the output of `transform` itself: scikit-learn would do so before it asks whether there is a `transform`.
-    """
-
-    @available_if(_has_features)  # type: ignore[untyped-decorator]
     def transform(self, X: Any) -> Any:
         """The weighted features sqrt(theta_m) L_m of new samples, side by side, for kernels that are approximated.
 
@@ -201,23 +197,42 @@ class WithFeatures(_SetOutputMixin, BaseEstimator, auto_wrap_output_keys=None): 
         check_is_fitted(self)
         if not isinstance(self._new_kernels, FactorFamily) or self.weights_.ndim > 1:
             raise InvalidParameter(_NO_FEATURES)
-        given, X, own = X, self._checked_new(X), self._new_kernels.features
+        X, own = self._checked_new(X), self._new_kernels.features
         weights = np.sqrt(self.weights_[self._active])
         found = np.empty((len(X), sum(len(image) for image in self._new_kernels.images)))
         for rows in row_blocks(len(X), found.shape[1]):
             found[rows] = np.hstack([w * one(X[rows]) for w, one in zip(weights, own, strict=True)] or [found[rows]])
-        made, index = _wrap_data_with_container("transform", found, given, self), getattr(joined(given), "index", None)
-        return made.set_axis(index) if hasattr(made, "set_axis") and hasattr(index, "equals") else made  # of blocks
+        return found
 
     @available_if(_has_features)  # type: ignore[untyped-decorator]
     def get_feature_names_out(self, input_features: Any = None) -> Any:
         """KERNEL_j for column j of the features of a kernel."""
-        check_is_fitted(self)
-        _check_feature_names_in(self, input_features)
+        OneToOneFeatureMixin.get_feature_names_out(self, input_features)  # which checks the input
         names, parts = different(self.kernel_names_), zip(self._active, self._new_kernels.images, strict=True)
         return np.array([f"{names[m]}_{j}" for m, w in parts for j in range(len(w))], dtype=object)
 
-    @available_if(_has_features)  # type: ignore[untyped-decorator]
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
         """`fit`, and the features of the training samples."""
         return self.fit(X, y, sample_weight=sample_weight).transform(X)
+
+    def __sklearn_tags__(self) -> Any:
+        """Those of an estimator: no transformer before all else."""
+        return super(TransformerMixin, self).__sklearn_tags__()
+
+
+def _with_rows(wrapped: Any) -> Any:
+    """A method whose frames have the index of samples in blocks, where there are features at all.
+
+    Afterwards, for scikit-learn wraps what a class defines, and would hide whether it is available.
+    """
+
+    @wraps(wrapped)
+    def method(self: Any, X: Any, *args: Any, **kwargs: Any) -> Any:
+        made, index = wrapped(self, X, *args, **kwargs), getattr(joined(X), "index", None)
+        return made.set_axis(index) if hasattr(made, "set_axis") and hasattr(index, "equals") else made
+
+    return available_if(_has_features)(method)
+
+
+for _name in ("transform", "fit_transform"):
+    setattr(WithFeatures, _name, _with_rows(getattr(WithFeatures, _name)))

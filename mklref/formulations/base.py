@@ -7,10 +7,7 @@ beside the statement (factors, scaling, cones, polishing) is `mklref._conic`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from inspect import isabstract
 from typing import Any, ClassVar
-
-import numpy as np
 
 from mklref._conic.model import Model
 from mklref._conic.scaling import Factors
@@ -35,7 +32,7 @@ class Formulation(ABC):
     def explain(self, problem: Any) -> str | None:
         """None if the formulation covers the problem, else the reason in words, with an alternative."""
         if is_one_machine(problem) if self.kind is Problem else isinstance(problem, self.kind):
-            return _in_disguise(getattr(problem, "machine", problem)) or self.applies(problem)
+            return self.applies(problem)
         return f"{self.name} is for a {self.kind.__name__}, this is a {type(problem).__name__}."
 
     def applies(self, problem: Any) -> str | None:
@@ -48,22 +45,3 @@ class Formulation(ABC):
     @abstractmethod
     def build(self, problem: Any, L: Factors) -> Model:
         """The cvxpy model of a problem to which the formulation applies."""
-
-
-def _in_disguise(machine: Problem) -> str | None:
-    """Why its loss or regulariser has no statement: made from one of ours, as which it would be stated."""
-    x, rho = (np.geomspace(1e-2, 1e2, k) for k in (machine.n_samples, machine.n_kernels))
-    g = getattr(machine.regularizer, "g", None)
-    parts: Any = (machine.loss, x, machine.y), (machine.regularizer, rho), (g, x)
-    for part, *at in parts:
-        ours: Any = next((kind for kind in type(part).__mro__ if kind.__module__.startswith("mklref.")), None)
-        if ours in (None, type(part)) or isabstract(ours):
-            continue
-        stated = object.__new__(ours)
-        vars(stated).update(vars(part))
-        with np.errstate(all="ignore"):  # what a value reads may be another one too, such as the margin of a hinge
-            same = type(part).value is ours.value and np.array_equal(part.value(*at), stated.value(*at))
-        if not same:
-            base = [kind.__name__ for kind in ours.__mro__ if isabstract(kind)][-1]
-            return f"{part} would be stated as the {ours.__name__} that it is made from; derive it from {base}."
-    return None

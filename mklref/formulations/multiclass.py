@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from mklref._conic.cones import cp
-from mklref._conic.model import Model, cost_parameters, multiplier
+from mklref._conic.model import Model, atom_of, cost_parameters, multiplier
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.formulations.mixed_norm import R
@@ -49,7 +49,7 @@ class Multiclass(Formulation):
         for p, machine in enumerate(machines):
             t = cp.Variable(len(machine.samples), name=f"t{p}")
             scores.append(t == L.stacked[machine.samples] @ V[:, p] + b[p])
-            losses.append(c.value[machine.samples] @ problem.loss.atom(t, machine.problem.y))
+            losses.append(c.value[machine.samples] @ atom_of(problem.loss, t, machine.problem.y))
         norms = [cp.norm(V_m, "fro") <= s_m for V_m, s_m in zip(L.split(V), s, strict=True)]
         penalty, domain = R(problem.regularizer, s)
         objective = cp.sum(cp.hstack(losses)) + penalty

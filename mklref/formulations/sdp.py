@@ -28,7 +28,7 @@ from __future__ import annotations
 import numpy as np
 
 from mklref._conic.cones import cp
-from mklref._conic.model import Model, cost_parameters, multiplier
+from mklref._conic.model import Model, atom_of, cost_parameters, multiplier
 from mklref._conic.polish import SignedPoint
 from mklref._conic.scaling import RANK_TOLERANCE, Factors
 from mklref.formulations.base import Formulation
@@ -54,7 +54,7 @@ class SDP(Formulation):
         b = cp.Variable(name="b") if problem.intercept else cp.Constant(0.0)
         K = sum(theta_m * (R_m @ R_m.T) for theta_m, R_m in zip(theta, (U.T @ L_m for L_m in scaled), strict=True))
         scores = t == (U @ h)[:, 0] + b
-        losses = cp.sum(cp.multiply(c.value, problem.loss.atom(t, problem.y))) + problem.intercept_cost * b
+        losses = cp.sum(cp.multiply(c.value, atom_of(problem.loss, t, problem.y))) + problem.intercept_cost * b
         inequality = cp.bmat([[K, h], [h.T, s]]) >> 0
         trace = cp.sum(theta) == 1
 

@@ -296,10 +296,12 @@ class CholeskyFactor:
         return self
 
     def transform(self, X: Any) -> Array:
-        """Rows of L, (k, rank)."""
+        """Rows of L, (k, rank); of a kernel that is 0 on the samples a column of zeros."""
         from scipy.linalg import solve_triangular
 
         samples = checked_samples(X, "X")
+        if not len(self.pivots_):
+            return np.zeros((len(samples), 1))
         cross = self.kernel.checked_cross(samples, self.points_)
         return np.asarray(solve_triangular(self.triangle_, cross.T, lower=True).T)
 

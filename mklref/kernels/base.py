@@ -144,6 +144,14 @@ class Kernel(KernelFamily):
     _label = "{0!r}"
     """How its name is made of it."""
 
+    def __init_subclass__(cls, **given: Any) -> None:
+        """What is known of one of ours says nothing of a class that is made from it with another `cross`."""
+        super().__init_subclass__(**given)
+        if "cross" in vars(cls) and not cls.__module__.startswith("mklref."):
+            for name in ("_label", "definite", "shares", "rate", "of_shared", "entry_error", "diagonal", "gram"):
+                if next(kind for kind in cls.__mro__ if name in vars(kind)).__module__.startswith("mklref."):
+                    setattr(cls, name, vars(Kernel)[name])
+
     @property
     def takes_text(self) -> bool:
         """Whether the samples are texts."""

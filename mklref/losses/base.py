@@ -9,7 +9,7 @@ All quadratics carry 1/2. `beta` is signed, as `dual_coef` everywhere: beta_i = 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass, fields
 from importlib import import_module
 from types import ModuleType
@@ -18,11 +18,11 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import own_class, shaped
+from mklref._validate import Stated, own_class, shaped
 from mklref.exceptions import InvalidParameter, NotApplicable
 
 _ROUNDING = 4.0 * float(np.finfo(float).eps)
-_LAWS = 1e-6
+LAWS = 1e-6
 """Relative size of what is more than rounding in the laws of a loss."""
 
 
@@ -62,7 +62,7 @@ class QuadraticDual:
 
 
 @dataclass(frozen=True)
-class Loss(ABC):
+class Loss(metaclass=Stated):
     """A convex loss V(t, y) with its conjugate. Every array is elementwise and float64.
 
     How the other losses fit without a change of this class: a loss is a frozen dataclass whose fields are its
@@ -136,7 +136,8 @@ class Loss(ABC):
         NotApplicable
             A class that does not define it.
         """
-        raise NotApplicable(f"the loss {self.name} has no cvxpy dual; give its class dual_atom(beta, y, costs).")
+        kind = type(self).__name__
+        raise NotApplicable(f"the loss {self} has no cvxpy dual; give its class {kind} dual_atom(beta, y, costs).")
 
     def quadratic_dual(self, y: Array) -> QuadraticDual | None:
         """The dual term as a box-constrained quadratic, or None if it is not one."""
@@ -207,7 +208,8 @@ def require_loss(loss: Loss, y: Array) -> None:
     if not own_class(loss):
         return
     of = f"of the loss {loss}"
-    steps = np.geomspace(1e-2, 1e2, 5) * max(1.0, float(np.abs(y).max()))
+    unit = max(1.0, float(np.abs(y).max()))
+    steps = unit * np.geomspace(1e-2, 1e2, 5)
 
     def at(method: str, points: Array) -> Array:
         """A method at each of the points (k, n)."""
@@ -218,24 +220,37 @@ def require_loss(loss: Loss, y: Array) -> None:
         lower, upper = (shaped(f"domain {of}", bound, y.shape) for bound in loss.domain(y))
         t = np.concatenate([y + np.concatenate([-steps, [0.0], steps])[:, None], kinks])
         s = np.minimum(np.maximum(at("subgradient", t), lower), upper)
+        ends = np.stack([lower, np.minimum(np.maximum(0.0, lower), upper), upper])  # where 0 log 0 is 0
+        s = np.concatenate([s, np.where(np.isfinite(ends), ends, s[: len(ends)])])
         some = np.unique(y, return_index=True)[1]
         some = some[np.unique(np.linspace(0, len(some) - 1, 8).astype(int))]
         t, V, s, V_star = (values[:, some] for values in (t, at("value", t), s, at("conjugate", s)))
+        near = np.abs(t - y[some]) <= unit  # what overflows far away is another matter
+        tried = ("value", t, V, near), ("subgradient", t, s[: len(t)], near), ("conjugate", s, V_star, np.isfinite(s))
+        for method, points, values, there in tried:
+            if len(nan := np.argwhere(np.isnan(values) & there)):
+                i, k = nan[0]
+                where = f"{method}({points[i, k]:g}) {of} at y = {y[some[k]]:g}"
+                raise InvalidParameter(f"{where} is nan; give the limit there, such as 0 for 0 log 0.")
         slack = V[:, None] + V_star - s * t[:, None]
         size = np.abs(V[:, None]) + np.abs(V_star) + np.abs(s * t[:, None])
-        same = np.eye(len(t), dtype=bool)[:, :, None]
-        wrong = np.argwhere(np.where(same, np.abs(slack), -slack) > _LAWS * size)
+        floor = np.finfo(float).eps * np.abs(V[np.isfinite(V)]).max(initial=0.0)
+        same = np.eye(len(t), len(s), dtype=bool)[:, :, None]
+        wrong = np.argwhere(np.where(same, np.abs(slack), -slack) > LAWS * size + floor)
         if len(wrong):
             i, j, k = wrong[0]
+            slope = f" = subgradient({t[j, k]:g})" if j < len(t) else ""
             raise InvalidParameter(
                 f"the loss {loss} contradicts itself at y = {y[some[k]]:g}: value({t[i, k]:g}) = {V[i, k]:.6g}, "
-                f"subgradient({t[j, k]:g}) = {s[j, k]:g} and conjugate({s[j, k]:g}) = {V_star[j, k]:.6g}. V(t) + V*(s) "
-                ">= s t has to hold, with equality at s = V'(t); derive value, subgradient, conjugate and domain again."
+                f"conjugate({s[j, k]:g}) = {V_star[j, k]:.6g} with s = {s[j, k]:g}{slope}. V(t) + V*(s) >= s t has to "
+                "hold, with equality at s = V'(t); derive value, subgradient, conjugate and domain again."
             )
         if (form := loss.quadratic_dual(y)) is not None:
-            b, linear = -s, np.broadcast_to(form.linear, y.shape)[some]
+            for name in ("linear", "lower", "upper"):
+                shaped(f"{name} of quadratic_dual {of}", getattr(form, name), y.shape)
+            b, linear = -s, form.linear[some]
             dual = -linear * b + form.absolute * np.abs(b) + 0.5 * form.curvature * b**2
-            if np.any(np.abs(dual - V_star) > _LAWS * (np.abs(dual) + np.abs(linear * b) + np.abs(V_star))):
+            if np.any(np.abs(dual - V_star) > LAWS * (np.abs(dual) + np.abs(linear * b) + np.abs(V_star)) + floor):
                 raise InvalidParameter(
                     f"quadratic_dual {of} is not V*(-b, y) as conjugate(s, y) has it; derive linear, "
                     "absolute and curvature again, or return None and define curvature(t, y)."

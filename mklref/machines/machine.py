@@ -24,19 +24,16 @@ import numpy as np
 from mklref._typing import Array
 from mklref.certificate import certify, certify_images, dual_objective
 from mklref.certificate.allowance import (
-    OFF_TUBES,
     dual_loss_error,
     most_losses,
     most_penalty,
+    off_kinks_error,
     penalty_error,
     squares_error,
-    weights_error,
 )
 from mklref.certificate.intercept import intercept_objective, middle_intercept
-from mklref.certificate.loss_terms import STRETCHED
 from mklref.exceptions import NotApplicable
 from mklref.kernels import ArrayStack
-from mklref.losses import EpsilonInsensitive
 from mklref.machines.loops import loops
 from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.problem import Problem
@@ -81,14 +78,8 @@ class Together:
         return rounding(self.problem, self.machines, weights, np.atleast_1d(intercept), upper)
 
     def weights_error(self, polished: bool = False) -> Array:
-        """What rounding adds to the losses for each unit of theta_m, (M,), once the scores are off a kink of theirs.
-
-        Off those of a tube only the last Newton steps lead (native/polish.py).
-        """
-        tube = polished and isinstance(self.problem.loss, EpsilonInsensitive)
-        kinks = not (tube or isinstance(self.problem.loss, STRETCHED))
-        errors = sum(weights_error(machine.problem, machine.beta, kinks) for machine in self.machines)
-        return np.asarray(OFF_TUBES * errors if tube else errors)
+        """What rounding adds to the losses for each unit of theta_m, (M,), once the scores are off a kink of theirs."""
+        return off_kinks_error(((machine.problem, machine.beta) for machine in self.machines), polished)
 
     def solution(
         self,

@@ -27,6 +27,7 @@ from mklref._typing import Array
 from mklref.certificate.allowance import squares_error
 from mklref.certificate.bounds import unit_of
 from mklref.exceptions import KernelsLost
+from mklref.losses import OneClass
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
 from mklref.native import tuning
@@ -172,7 +173,7 @@ class Loop:
         lower = machine.dual_objective(squares)
         known = lower if watched.all() else machine.dual_objective(np.where(watched, squares, 0.0))
         upper = losses + regularizer.value(weights * np.sqrt(squares))
-        if self.problem.intercept_cost and upper >= 0.0:  # f = 0 costs nothing, and is free of rounding
+        if isinstance(self.problem.loss, OneClass) and upper >= 0.0:  # f = 0 costs nothing, and is free of rounding
             upper, intercept = 0.0, 0.0 * intercept
         point = Point(
             weights=weights,
@@ -217,7 +218,7 @@ class Loop:
     def _rounding(self, point: Point) -> float:
         """What the certificate will add to the gap of this point, at which the machine is."""
         if self._rounded[0] is not point:
-            nothing = bool(self.problem.intercept_cost) and point.upper == 0.0  # the weights of f = 0
+            nothing = isinstance(self.problem.loss, OneClass) and point.upper == 0.0  # the weights of f = 0
             weights = np.zeros_like(point.weights) if nothing else point.weights
             self._rounded = point, self.machine.rounding(weights, point.intercept, point.upper)
         return self._rounded[1]

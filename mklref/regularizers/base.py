@@ -13,7 +13,7 @@ At an optimum all of them meet: rho_m = theta_m g_m and R(rho) + R*(g) = rho'g.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import own_class, shaped, written
+from mklref._validate import Stated, own_class, shaped, written
 from mklref.exceptions import InvalidParameter, NotApplicable
 from mklref.regularizers.norms import LowRank, Parts, Polyhedral
 
@@ -32,7 +32,7 @@ _FEW = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Regularizer(ABC):
+class Regularizer(metaclass=Stated):
     """A convex penalty on the block norms, seen from the primal, the dual and the kernel weights.
 
     How the other regularisers fit without a change of this class: a regulariser is a frozen dataclass whose
@@ -213,23 +213,30 @@ def require_regularizer(regularizer: Regularizer, kernels: int) -> None:
     if not (own_class(regularizer) or own_class(getattr(regularizer, "g", None))):
         return
     rng, of = np.random.default_rng(0), f"of the regularizer {regularizer}"
-    for scale in (0.1, 1.0, 10.0):
+
+    def face(method: str, norms: Array, *shape: int) -> Array:
+        values = shaped(f"{method} {of}", getattr(regularizer, method)(norms), shape)
+        if np.isnan(values).any():
+            raise InvalidParameter(f"{method} {of} is nan at {norms[0]:g}; give the limit there, such as 0 for 0/0.")
+        return values
+
+    for scale in (0.0, 0.1, 1.0, 10.0):
         rho, g = scale * rng.uniform(0.5, 1.5, size=(2, kernels))
         with np.errstate(all="ignore"):
             g = g * regularizer.dual_scale(g) * (1.0 - 1e-9)
-            R_star = float(shaped(f"conjugate {of}", regularizer.conjugate(g), ()))
-            R = float(shaped(f"value {of}", regularizer.value(rho), ()))
-            theta = shaped(f"weights_from_dual {of}", regularizer.weights_from_dual(g), (kernels,))
+            R_star, R = float(face("conjugate", g)), float(face("value", rho))
+            theta, touched = face("weights_from_dual", g, kernels), face("weights_from_norms", rho, kernels)
+            if not scale:  # what rounding leaves of 0 obeys no laws
+                continue
             if kernels <= _FEW:
                 with suppress(NotApplicable):
-                    shaped(f"weights_jacobian {of}", regularizer.weights_jacobian(g), (kernels, kernels))
+                    face("weights_jacobian", g, kernels, kernels)
             law = f"value, conjugate and weights_from_dual {of} contradict R(theta g) + R*(g) = sum theta_m g_m^2"
             _require_equal(law, regularizer.value(theta * g) + R_star, float(theta @ g**2))
             law = f"value and conjugate {of} contradict R(rho) + R*(g) >= rho'g"
             _require_equal(law, R + R_star, max(R + R_star, float(rho @ g)))
             if regularizer.weight_form == "min":
-                theta = shaped(f"weights_from_norms {of}", regularizer.weights_from_norms(rho), (kernels,))
-                theta = theta * (1.0 - 1e-9)
+                theta = touched * (1.0 - 1e-9)
                 law = f"value, weight_penalty and weights_from_norms {of} contradict R = 1/2 sum rho_m^2/theta_m + psi"
                 _require_equal(law, R, 0.5 * float(np.sum(rho**2 / theta)) + regularizer.weight_penalty(theta))
 

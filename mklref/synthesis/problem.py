@@ -16,11 +16,11 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import as_float_array, checked_flag, checked_positive, read_only, require_finite
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
-from mklref.losses import Loss, as_loss
+from mklref.losses import Logistic, Loss, Squared, SquaredHinge, as_loss
 from mklref.problem import Frozen
 from mklref.synthesis.proximity import MixedNorm
 
-LOSSES = ("squared_hinge", "squared", "logistic")
+LOSSES = (SquaredHinge, Squared, Logistic)
 """Losses with a Lipschitz gradient and a proximity operator at hand."""
 
 _SMALLEST, _LARGEST = 1e-40, 1e40
@@ -168,8 +168,9 @@ def lambda_max(problem: SynthesisProblem) -> float:
 
 def _checked_loss(loss: Any) -> Loss:
     found = as_loss(loss)
-    if found.name not in LOSSES:
-        raise InvalidParameter(f"loss {found} is not among those of mixed-norm synthesis: {', '.join(LOSSES)}.")
+    if not isinstance(found, LOSSES):
+        names = ", ".join(kind.name for kind in LOSSES)
+        raise InvalidParameter(f"loss {found} is not among those of mixed-norm synthesis: {names}.")
     return found
 
 

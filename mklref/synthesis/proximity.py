@@ -27,7 +27,7 @@ from scipy.special import expit, wrightomega
 from mklref._typing import Array
 from mklref._validate import as_float_array, checked_number
 from mklref.exceptions import InvalidInput
-from mklref.losses import Loss
+from mklref.losses import Logistic, Loss, Squared
 
 Entry = TypeVar("Entry", bound=np.generic)
 
@@ -205,9 +205,9 @@ def prox_loss(loss: Loss, v: Array, y: Array, step: float) -> tuple[Array, Array
     squared hinge   the same where y v < 1, and v where y v >= 1
     logistic        y m with m - step/(1 + exp(m)) = y v
     """
-    if loss.name == "logistic":
+    if isinstance(loss, Logistic):
         return _prox_logistic(v, y, step)
-    pulled = np.ones(len(v), dtype=bool) if loss.name == "squared" else y * v < 1.0
+    pulled = np.ones(len(v), dtype=bool) if isinstance(loss, Squared) else y * v < 1.0
     moved = np.where(pulled, (v + step * y) / (1.0 + step), v)
     return moved, np.where(pulled, 1.0 / (1.0 + step), 1.0)
 

@@ -26,7 +26,7 @@ import numpy as np
 
 from mklref._conic.cones import cp
 from mklref._typing import Array
-from mklref.exceptions import SolverFailure
+from mklref.exceptions import NotApplicable, SolverFailure
 from mklref.formulations.mixed_norm import R
 from mklref.losses import EpsilonInsensitive
 from mklref.problem import Problem
@@ -129,7 +129,7 @@ def fitting_weights(problem: Problem, beta: Array, intercept: Any) -> Iterator[A
 
 
 def _by_cones(problem: Problem, beta: Array, intercept: Any) -> Array | None:
-    """The problem above in units of the largest g_m and of the losses at 0; None if no solver finds a point."""
+    """The problem above in units of the largest g_m and of the losses at 0; None without a point, or without R."""
     machines = [machine.problem for machine in problem.machines]
     images = [one.kernels.apply(own) for one, own in zip(machines, problem.split(beta), strict=True)]
     squares = [own @ row for own, row in zip(images, problem.split(beta), strict=True)]
@@ -147,7 +147,10 @@ def _by_cones(problem: Problem, beta: Array, intercept: Any) -> Array | None:
     given = np.zeros(P) if intercept is None else np.zeros(P) + intercept
     b = cp.Variable(P) if intercept is None and problem.intercept else given
     degree = problem.regularizer.degree
-    penalty, domain = R(problem.regularizer, u if degree is not None else unit * u)
+    try:
+        penalty, domain = R(problem.regularizer, u if degree is not None else unit * u)
+    except NotApplicable:  # a class of somebody's own without an expression
+        return None
     losses = penalty * ((1.0 if degree is None else unit**degree) / size)
     for one, own, b_p in zip(machines, images, b, strict=True):
         t = cp.Variable(one.n_samples)

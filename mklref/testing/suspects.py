@@ -20,7 +20,7 @@ from mklref.certificate.bounds import dual_losses
 from mklref.certificate.intercept import intercept_objective, middle_intercept
 from mklref.certificate.verdict import apart
 from mklref.exceptions import InvalidParameter
-from mklref.losses import LOSSES, EpsilonInsensitive, Loss
+from mklref.losses import LOSSES, EpsilonInsensitive, Logistic, Loss
 from mklref.problem import Problem
 from mklref.testing import data_suspects as data, weight_suspects as weights
 from mklref.testing.data_suspects import ENOUGH
@@ -124,7 +124,7 @@ def other_losses(problem: Problem, point: Point) -> Iterator[Reading]:
     losses = [kind() for kind in LOSSES.values() if kind.targets in targets]
     losses += [EpsilonInsensitive(0.0)] if "real" in targets else []
     for loss in losses:
-        if type(loss) is type(problem.loss):
+        if isinstance(problem.loss, type(loss)):
             continue
         for factor, text in ((1.0, ""), (2.0, ", with 2 C"), (0.5, ", with C/2")):
             free = problem.intercept and loss.intercept != "forbidden"
@@ -135,6 +135,8 @@ def other_losses(problem: Problem, point: Point) -> Iterator[Reading]:
 def other_parameters(problem: Problem, point: Point) -> Iterator[Reading]:
     """tau for 1 - tau, an epsilon or a delta in other units, defaults of others, or the epsilon that fits."""
     for name, value in vars(problem.loss).items():
+        if not isinstance(value, int | float):  # of a class of somebody's own
+            continue
         deviation, reach = float(problem.y.std()), float(np.ptp(problem.y))
         if name == "tau":
             candidates = {"1 - tau": 1.0 - value, "tau/2": value / 2.0, "1/2": 0.5}
@@ -143,7 +145,7 @@ def other_parameters(problem: Problem, point: Point) -> Iterator[Reading]:
             candidates |= {f"{name}/std(y)": value / deviation} if deviation > 0.0 else {}
             candidates |= {f"2 {name}": 2.0 * value, f"{name}/2": value / 2.0, f"{name}^2": value * value}
             candidates |= {f"{default:g}": default for default in (0.0, 0.001, 0.01, 0.1, 1.0, 1.345, 1.35)}
-        if problem.loss.name == "epsilon_insensitive" and (fitted := fitted_epsilon(problem, point)) is not None:
+        if isinstance(problem.loss, EpsilonInsensitive) and (fitted := fitted_epsilon(problem, point)) is not None:
             candidates |= meant(fitted, candidates)
         for text, candidate in candidates.items():
             if abs(candidate - value) > 1e-9 * abs(value):
@@ -159,7 +161,7 @@ def other_parameters(problem: Problem, point: Point) -> Iterator[Reading]:
 
 def logarithms(problem: Problem, point: Point) -> Iterator[Reading]:
     """log_2(1 + e^-z) is the logistic loss over log 2; log_2(1 + 2^-z) is that at log 2 times the score."""
-    if problem.loss.name != "logistic":
+    if not isinstance(problem.loss, Logistic):
         return
     log2 = float(np.log(2.0))
     text = "it is optimal for the logistic loss with base 2, log_2(1 + exp(-z))."

@@ -193,3 +193,12 @@ def test_features_of_few_columns_go_on_in_a_pipeline(tmp_path):
         MKLClassifier("linear").fit(X, y).set_params(approximation=9).transform(X)
     with pytest.raises(InvalidType, match="Nystroem"):
         clone(model).set_params(approximation="nystroem").fit(X, y)
+
+
+@pytest.mark.filterwarnings("ignore::mklref.exceptions.ConstantKernelWarning")
+@pytest.mark.parametrize("approximation", [3, Nystroem(n_components=5, random_state=0)], ids=["cholesky", "nystroem"])
+def test_an_approximated_kernel_may_be_0(approximation):
+    X = np.c_[np.random.default_rng(0).normal(size=20), np.zeros(20)]
+    model = MKLClassifier("per_variable(linear)", norm=2, approximation=approximation).fit(X, X[:, 0] > 0.0)
+    assert model.weights_[1] == 0.0
+    assert model.score(X, X[:, 0] > 0.0) > 0.8

@@ -311,6 +311,14 @@ class Cauchy(Kernel):
         return 1.0 / (1.0 + ((X[:, None] - Z) ** 2).sum(axis=-1) / self.width**2)
 
 
+def test_a_kernel_that_is_made_from_another_with_another_cross_is_not_taken_for_it(X):
+    parent = type(gaussian(1.0))
+    product, negative = (type("Made", (parent,), {"cross": lambda self, X, Z, s=s: s * X @ Z.T}) for s in (1.0, -1.0))
+    np.testing.assert_allclose(product(1.0).fit(X).dense()[0], X @ X.T)
+    with pytest.raises(InvalidKernel, match="not positive semidefinite"):
+        Problem(negative(1.0).fit(X), np.where(np.arange(len(X)) % 2, 1.0, -1.0))
+
+
 def test_a_kernel_of_ones_own_needs_one_method(X, X_new):
     K = (Cauchy(0.5) + 2.0 * Cauchy(2.0) * linear() + per_variable(Cauchy(1.0))).fit(X, normalize="spherical")
     assert K.names[:3] == ("Cauchy(width=0.5)", "2*Cauchy(width=2.0)*linear", "Cauchy(width=1.0)[x0]")

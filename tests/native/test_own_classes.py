@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,9 +11,11 @@ from makers import make_problem
 
 import mklref
 from mklref.exceptions import InvalidParameter, NotApplicable
-from mklref.losses import Loss, QuadraticDual, Squared, SquaredHinge
+from mklref.losses import Logistic, Loss, OneClass, QuadraticDual, Squared, SquaredHinge
 from mklref.regularizers import ConcaveBlock, Lp, Polyhedral, PowerRoot, Regularizer
 from mklref.solution import Status
+from mklref.testing import assert_optimal
+from mklref.testing.vectors import record_of_problem
 
 
 @dataclass(frozen=True)
@@ -135,10 +138,27 @@ WRONG = [
     (Steep(), "kinks", lambda right, y: y, r"kinks of the loss steep.* expected \(k, "),
     (Steep(), "value", lambda right, t, y: right + 0.1 * (y == y.max()), "steep.* contradicts itself"),
     (Steep(), "quadratic_dual", lambda right, y: replace(right, curvature=0.1), r"quadratic_dual .* is not V\*"),
+    (
+        Steep(),
+        "quadratic_dual",
+        lambda right, y: replace(right, lower=-np.inf),
+        r"lower of quadratic_dual .* shape \(\)",
+    ),
+    (Steep(), "subgradient", lambda right, *given: right.tolist(), "subgradient .* is of type list; .* float64"),
+    (
+        Steep(),
+        "domain",
+        lambda right, y: (right[0], np.ones(len(y), np.int64)),
+        "domain .* is of type int64; .* float64",
+    ),
+    (Steep(), "conjugate", lambda right, s, y: right + 0.0 / s, r"conjugate\(0\) .* is nan; give the limit there"),
+    (Steep(), "value", lambda right, t, y: np.where(t > 1.0, np.nan, right), r"value\(.* is nan; give the limit"),
+    (Halves(), "value", lambda right, rho: right + float(0.0 / rho[0]), r"value .* is nan at 0; give the limit there"),
     (Halves(), "value", lambda right, rho: 1.001 * right, r"Halves\(\) contradict R\(theta g\)"),
     (Halves(), "conjugate", lambda right, g: 0.999 * right, r"Halves\(\) contradict R\(theta g\)"),
     (Halves(), "weights_from_dual", lambda right, g: 2.0 * right, r"Halves\(\) contradict R\(theta g\)"),
     (Halves(), "weights_from_dual", lambda right, g: 1.0, r"Halves\(\) has shape \(\); expected \(4,\)"),
+    (Halves(), "weights_from_dual", lambda right, g: [1] * len(g), "weights_from_dual .* is of type list; .* float64"),
     (Halves(), "weights_from_norms", lambda right, rho: 2.0 * right, r"R = 1/2 sum rho_m"),
     (Halves(), "weight_penalty", lambda right, theta: 0.0, r"R = 1/2 sum rho_m"),
     (Halves(), "weights_jacobian", lambda right, g: g, r"weights_jacobian .* has shape \(4,\); expected \(4, 4\)"),
@@ -158,24 +178,113 @@ def test_a_class_that_contradicts_itself_is_refused_by_the_problem(right, method
         problem.replace(**{which: type(type(right).__name__, (type(right),), planted)()})
 
 
-def changed(kind):
-    """A class made from another, with a value that is not inherited."""
-    return type("Changed", (kind,), {"value": lambda self, x: kind.value(self, x)})
+class Near(SquaredHinge):
+    """max(0, 1/2 - y t)^2 / 2, whose atom reads the margin as well."""
+
+    margin = 0.5
 
 
-@pytest.mark.parametrize(
-    ("changes", "says"),
-    [
-        ({"loss": Steep()}, "steep:20 would be stated as the Squared .* from Loss"),
-        ({"loss": type("Near", (SquaredHinge,), {"margin": 0.5})()}, "the SquaredHinge .* from Loss"),
-        ({"regularizer": changed(Lp)(2)}, "the Lp that it is made from; derive it from Regularizer"),
-        ({"regularizer": ConcaveBlock(changed(PowerRoot)(2))}, "the PowerRoot .* from ConcaveFunction"),
-    ],
-)
-def test_cvxpy_states_no_class_as_the_one_that_it_is_made_from(changes, says):
-    problem = make_problem(seed=3).replace(**changes)
+@dataclass(frozen=True, eq=False)
+class Cheap(Lp):
+    """R/4, and nothing else of what is known about lp balls."""
+
+    def value(self, rho):
+        return 0.25 * super().value(rho)
+
+    def conjugate(self, g):
+        return 0.25 * super().conjugate(4.0 * g)
+
+    def weights_from_norms(self, rho):
+        return 4.0 * super().weights_from_norms(rho)
+
+    def weights_from_dual(self, g):
+        return 4.0 * super().weights_from_dual(4.0 * g)
+
+    def weight_penalty(self, theta):
+        return super().weight_penalty(0.25 * theta)
+
+
+class Bent(PowerRoot):
+    def value(self, x):
+        return super().value(x)
+
+
+MADE = [
+    (Near(), "dual", r"V\(t_i, y_i\)", "squared_hinge has no cvxpy dual; give its class Near dual_atom"),
+    (Cheap(2.0), "dual", r"R\(\\rho_1", r"Cheap\(2\) has no cvxpy expression; give its class the method conjugate"),
+    (ConcaveBlock(Bent(2.0)), "mixed_norm", "g", r"Bent.* has no cvxpy expression; give its class the method block"),
+]
+
+
+@pytest.mark.parametrize(("part", "formulation", "symbol", "says"), MADE, ids=["loss", "regularizer", "concave"])
+def test_no_class_is_taken_for_the_one_that_it_is_made_from(part, formulation, symbol, says):
+    which = "loss" if isinstance(part, Loss) else "regularizer"
+    problem = make_problem(seed=3, regularizer="l2").replace(**{which: part})
+    assert re.search(symbol, problem.to_latex())
     with pytest.raises(NotApplicable, match=says):
-        mklref.reference.solve(problem)
+        mklref.reference.solve(problem, formulation)
+    with pytest.raises(NotApplicable, match="class of your own; files name those of the library"):
+        record_of_problem(problem)
+
+
+def test_algorithms_and_equivalences_of_lp_are_not_for_a_class_that_is_made_from_it():
+    problem = make_problem(seed=3, regularizer=Cheap(2.0))
+    assert [edge.name for edge in mklref.equivalences.leaving(problem)] == ["optimal weights"]
+    for algorithm in (mklref.algorithms.sip, mklref.algorithms.lp_wrapper):
+        with pytest.raises(NotApplicable, match=r"regularizer Cheap\(2\)"):
+            algorithm(problem)
+
+
+def test_synthesis_knows_its_losses_not_by_their_names():
+    with pytest.raises(InvalidParameter, match="is not among those of mixed-norm synthesis"):
+        mklref.synthesis.SynthesisProblem(np.eye(3)[None], [1.0, -1.0, 1.0], p=1, q=1, r=1, lam=1.0, loss=Near())
+
+
+def test_the_value_of_a_loss_decides_whether_an_inherited_atom_is_its_own():
+    problem = make_problem(seed=3, regularizer="l2", loss=Near())
+    expected = mklref.solve(problem, tol=1e-8).objective
+    assert mklref.reference.solve(problem, "mixed_norm").objective == pytest.approx(expected, rel=1e-6)
+    with pytest.raises(InvalidParameter, match=r"atom of the loss steep:20 \(Steep\) is not its value: atom\("):
+        mklref.reference.solve(problem.replace(loss=Steep()), "mixed_norm")
+
+
+@dataclass(frozen=True)
+class Noted(Near):
+    note: str = "a field that is no number"
+
+
+@pytest.mark.parametrize("part", [{"loss": Noted()}, {"regularizer": Cheap(2.0)}], ids=list)
+def test_the_oracle_judges_what_it_has_no_expression_for(part):
+    problem = make_problem(seed=3, regularizer="l2").replace(**part)
+    with pytest.raises(AssertionError, match="not optimal"):
+        assert_optimal(problem, np.random.default_rng(0).normal(size=problem.n_samples))
+
+
+def test_a_loss_may_round_as_its_formula_does():
+    """log(1 + x) for x next to 0."""
+    naive = {"value": lambda self, t, y: np.log(1.0 + np.exp(-y * t))}
+    problem = make_problem(seed=3, regularizer="l2", loss=type("Naive", (Logistic,), naive)())
+    expected = mklref.solve(problem.replace(loss="logistic")).objective
+    assert mklref.reference.solve(problem, "mixed_norm").objective == pytest.approx(expected, rel=1e-5)
+
+
+def test_a_class_that_changes_nothing_is_still_the_one_that_it_is_made_from():
+    renamed = type("Renamed", (Lp,), {"name": "renamed", "more": lambda self: None})(2.0)
+    assert isinstance(renamed, Lp)
+    assert isinstance(Cheap(2.0), Cheap)  # of classes of one's own Python decides
+    problem = make_problem(seed=3, regularizer=renamed)
+    assert mklref.reference.solve(problem).status is mklref.algorithms.sip(problem, tol=1e-4).status is Status.OPTIMAL
+
+
+def test_nothing_may_cost_something_where_the_intercept_has_a_cost():
+    """Only of the library's loss of one class: with another margin than 0 its objective is larger by as much."""
+    far = type("Far", (OneClass,), {"margin": 0.5})()
+    problem = make_problem(seed=3, loss="one_class")
+    expected = mklref.solve(problem, tol=1e-8).objective + 0.5
+    found = mklref.solve(problem.replace(loss=far), tol=1e-8)
+    assert found.status is Status.OPTIMAL
+    assert found.objective == pytest.approx(expected, rel=1e-7)
+    assert min(record.upper for record in found.history.records) >= found.certificate.lower
 
 
 def test_a_regularizer_that_lacks_its_jacobian_is_told_its_name():

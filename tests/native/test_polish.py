@@ -302,6 +302,14 @@ def test_a_run_that_was_limited_is_not_solved_a_second_time_by_way_of_other_kern
     assert asked == [Status.STALLED]
 
 
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "pinball", "hinge"])
+def test_polish_leaves_the_room_for_rounding_that_the_central_path_leaves(loss):
+    machine = machine_for(make_problem(loss=loss, regularizer=BlockNorm(3)))
+    machine.set_dual(np.random.default_rng(0).normal(size=machine.problem.n_samples))
+    room = _polish.Samples(machine.problem).room(machine.beta)
+    np.testing.assert_array_equal(room, 4.0 * machine.weights_error(polished=True))
+
+
 def test_kernels_whose_squares_are_rounding_are_left_out_where_weights_have_no_bound():
     """With an intercept a constant kernel costs nothing at q = inf, and says nothing but rounding times its weight."""
     problem = make_problem(regularizer=BlockNorm(np.inf), loss="pinball:0.3")

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_choice, shown
-from mklref.exceptions import InvalidInput, InvalidParameter
+from mklref._validate import as_float_array, checked_choice, own_class, shown
+from mklref.exceptions import InvalidInput, InvalidParameter, NotApplicable
 from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, Loss
 from mklref.problem import Problem
@@ -46,7 +46,16 @@ CONCAVE = kinds_of(ConcaveFunction)
 
 
 def record_of_problem(problem: Problem, **more: Any) -> Record:
-    """The record of a problem; further entries (name, lower, upper) are added as they are."""
+    """The record of a problem; further entries (name, lower, upper) are added as they are.
+
+    `NotApplicable` for a loss or a regulariser of a class of one's own.
+    """
+    for part in (problem.loss, problem.regularizer, getattr(problem.regularizer, "g", None)):
+        if own_class(part):
+            raise NotApplicable(
+                f"{part} ({type(part).__name__}) is of a class of your own; files name those of the library. Pickle "
+                "the problem, or write its kernels and y, and state it again where they are read."
+            )
     record: Record = {
         "format": PROBLEM,
         **more,
