@@ -372,6 +372,14 @@ def test_a_path_that_ends_beside_the_targets_goes_on_by_way_of_the_matrices(monk
     assert mklref.solve(given).certificate == stalled.certificate
 
 
+def test_the_rounding_of_a_few_small_dual_variables_beside_many_of_size_C_hides_no_solution():
+    """What slices of beta left was bounded by their length: 1e-5 of the optimum, in a gap of 6e-8."""
+    L, score = rows(n=3000, ranks=(20, 20))
+    y = score + np.random.default_rng(1).normal(size=3000)
+    given = mklref.Problem(kernels.FactorStack(L), y, loss="pinball:0.5", C=1e9, regularizer=Lp(2))
+    assert mklref.solve(given).status is Status.OPTIMAL
+
+
 def test_a_part_of_the_samples_begins_at_its_solution_for_equal_weights_too():
     rng = np.random.default_rng(0)
     L = [rng.normal(size=(17000, 2)) for _ in range(4)]
