@@ -1,7 +1,8 @@
 """Enclosures of K_m v and v'K_m v: the only part of a rigorous certificate that reads the kernels.
 
     fast     one product in float64 with an a-priori bound of its error
-    sliced   K and v cut into slices so short that all products and sums of slices are exact in float64
+    sliced   K and v cut into slices so short that all products and sums of slices are exact in float64, and what they
+             leave multiplied besides
     exact    Python integers
 
 All three promise the same; they differ in cost and width. The a-priori bound is that of a dot product of length k in
@@ -16,7 +17,7 @@ Of factors the numbers are given, and slices of them make L_m (L_m'v) as sharp a
 through the targets |L_m'v| may be a tiny share of |L_m|'|v|.
 
 The slices are those of Ozaki, Ogita, Oishi and Rump (2012): x = x_1 + x_2 + x_3 + r, each x_j a multiple of a power of
-two with at most b bits, where n 2^{2b} <= 2^53.
+two with at most b bits, where n 2^{2b} <= 2^53. r holds what is small beside the largest entry.
 """
 
 from __future__ import annotations
@@ -105,26 +106,32 @@ def _enclosed(found: Sequence[tuple[Array, Array]]) -> Interval:
 
 
 def _sliced_parts(A: Any, v: Array) -> tuple[Array, Array]:
-    """Numbers (k, 9) whose sums are A v up to what is returned besides, (k,); A (k, n) is an array or sparse.
+    """Numbers (k, 11) whose sums are A v up to what is returned besides, (k,); A (k, n) is an array or sparse.
 
-    With A = sum_j A_j + E and v = sum_k v_k + e, v and every row of A scaled to entries of at most 1, A v differs from
-    the sum of all A_j v_k by at most max|E| |v|_1 + 2 n max|e|; to scale them back may cost 2^-1075 for each number.
+    With A = sum_j A_j + E and v = sum_k v_k + e, v and every row of A scaled to entries of at most 1,
+
+        A v = sum_jk A_j v_k + E (v - e) + A e,
+
+    where products of slices are exact, and those of remainders, which hold what is small beside the largest entries,
+    err by gamma_n (2 |E||v| + |A||e|) at most, |v - e| <= 2 |v|. To scale the numbers back may cost 2^-1075 for each.
     """
     n, dense = len(v), isinstance(A, np.ndarray)
     A = A if dense else A.tocsr()
     units, unit_v = _units(A), _units(v[None])[0]
     w = np.ldexp(v, -unit_v)
-    v_slices, v_rest = _slices(w, _bits(n))
+    v_slices, e = _slices(w, _bits(n))
     columns, size = np.stack(v_slices, axis=1), inflate(np.abs(w).sum(), n)
-    parts, rest = np.empty((A.shape[0], _SLICES**2)), np.empty(A.shape[0])
+    parts, rest = np.empty((A.shape[0], _SLICES**2 + 2)), np.empty(A.shape[0])
     for some in (slice(first, first + _SLICED) for first in range(0, len(rest), _SLICED)):
         piece = A[some]
         shift = units[some, None] if dense else np.repeat(units[some], np.diff(piece.indptr))
-        slices, A_rest = _slices(np.ldexp(piece if dense else piece.data, -shift), _bits(n))
+        x = np.ldexp(piece if dense else piece.data, -shift)
+        slices, E = _slices(x, _bits(n))
         if not dense:
-            slices = [type(A)((x, piece.indices, piece.indptr), shape=piece.shape) for x in slices]
-        parts[some] = np.hstack([x @ columns for x in slices])
-        rest[some] = above(above((A_rest + TINY) * size) + above(2.0 * n * (v_rest + TINY)))
+            *slices, E, x = (type(A)((one, piece.indices, piece.indptr), shape=piece.shape) for one in (*slices, E, x))
+        parts[some] = np.column_stack([*(one @ columns for one in slices), E @ (w - e), x @ e])
+        left = inflate(abs(E) @ (2.0 * np.abs(w)) + abs(x) @ np.abs(e), n + 1)
+        rest[some] = above(above(gamma(n) * left) + TINY * (size + 4 * n))
     return np.ldexp(parts, units[:, None] + unit_v), above(np.ldexp(rest, units + unit_v))
 
 
@@ -139,14 +146,14 @@ def _units(A: Any) -> Array:
     return np.asarray(np.frexp(np.maximum(*ends))[1])
 
 
-def _slices(x: Array, bits: int) -> tuple[list[Array], float]:
-    """Slices of x, |x_i| <= 1, the j-th a multiple of 2^(-j bits), and the largest entry of what is left."""
+def _slices(x: Array, bits: int) -> tuple[list[Array], Array]:
+    """Slices of x, |x_i| <= 1, the j-th a multiple of 2^(-j bits), and what is left of it."""
     slices = []
     for j in range(1, _SLICES + 1):
         shift = math.ldexp(0.75, 53 - j * bits)  # neighbours of this float are 2^(-j bits) apart
         slices.append((x + shift) - shift)
         x = x - slices[-1]
-    return slices, float(np.abs(x).max(initial=0.0))
+    return slices, x
 
 
 def exact(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:

@@ -116,7 +116,7 @@ def certify_rigorously(
     used = backend or "fast"
     found = _enclose(problem, point, radii, shifts, used)
     if backend is None and sharper and found.slack > _SHARE * tol * abs(found.upper):
-        other = _enclose(problem, point, radii, shifts, "sliced")  # not narrower where v has entries of many sizes
+        other = _enclose(problem, point, radii, shifts, "sliced")
         if other.upper - other.lower < found.upper - found.lower:
             used, found = "sliced", other
     return RigorousCertificate(

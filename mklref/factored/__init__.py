@@ -10,7 +10,7 @@ cluster.py    shards on workers, and what happens when one is lost
 remote.py     the stack whose rows are there
 tiles.py      products of lazy kernels there
 system.py     the Newton system of order r + M + 2
-approach.py   the way to the neighbourhood of the solution, on a rounder loss
+approach.py   the way to the neighbourhood of the solution, on a rounder loss, and the last digits
 step.py       predictor and corrector
 path.py       steps, bounds, when it is done
 solver.py     the door: starts, options, the certificate

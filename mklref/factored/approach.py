@@ -13,7 +13,8 @@ itself. Newton's method takes in place of the samples their model at the scores 
 and solves the problem in v, b, s and nu with it, by the steps of the path, which then read nothing. Where there are
 many more samples than columns of L the sum of the rounded losses is smooth, although each of them is not: Newton's full
 steps lead to a minimiser from a solution for a part of the samples, or from nothing, and h falls as the scores come to
-rest. It ends where too few samples are left between the ends for that, or a step brings little. The path goes on.
+rest. It ends where too few samples are left between the ends for that, or a step brings little. The path goes on,
+and where it stalls, the same loss with a small h around each beta leads to the last digits (`finished`).
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from mklref._typing import Array
 from mklref.factored.rounds import Rounds
 from mklref.factored.shard import Total
 from mklref.factored.step import line_of_weights, multipliers, take_step
+from mklref.factored.system import Left, System
 from mklref.solution import Status
 
 if TYPE_CHECKING:
@@ -58,6 +60,11 @@ _WEIGHTS = 0.1
 """Share of the gap that s z is at first."""
 _CHANGE = 3.0
 """Scores will change by so many times the last width, or the last change."""
+_STIFFER, _EACH, _FINER = (1e-8, 1e-10), 6, 0.1
+"""Widths of the end, in units of C times the trace of sum_m theta_m K_m, and steps with each; beta is as far off as
+rounding of scores over the width, and a step leaves the width over theta L'L. And the share of the gap to end at."""
+_NOTHING, _LEAST = 1e-12, 0.1
+"""What is left of a weight that is held; and of any other one, at least, after a step."""
 _WHERE = ("v", "b", "s", "z", "nu", "gap")
 """What says where a path is, and its gap there."""
 
@@ -122,6 +129,48 @@ def approached(path: Path, tol: float) -> tuple[Status | None, float]:
             break
         before, width = gap, max(change, width / _NARROWER)
     return None, _CHANGE * max(width, change) if path.relative_gap() < _FOUND else np.inf
+
+
+def finished(path: Path, tol: float) -> Status:
+    """The end of a path that stalled: Newton's method on its active set, from beta of before in place of w/2.
+
+    This is the method of multipliers (Rockafellar 1976): beta o on a kink becomes o - (c/h) times the distance of the
+    score from there, cut off at the ends of its box, and what is between them is free. Residuals of 1e-12, each of
+    which costs C, fall to rounding, and weights settle. Those below their multipliers are held, as good as at 0.
+    """
+    if path.best is None:
+        return Status.STALLED
+    held = (path.kept() == 0.0) & (min(path.psi.within, path.psi.across) == 1.0)
+    path.forget()
+    path.digits, path.fits = 2, False
+    if path.psi.fixed is None:
+        path.s = np.where(held, _NOTHING, 1.0) * path.s
+    size = path.problem.C * float(path.weights() @ path.rounds.stack.traces())
+    for share in np.repeat(_STIFFER, _EACH):
+        grams, vectors, _ = path.evaluated(float(share) * size, np.inf, exact=True, near=True)
+        if (status := path.recorded(_FINER * tol)) is not None:
+            return status
+        try:
+            _newton(path, grams, vectors, held)
+        except (LinAlgError, FloatingPointError):
+            break
+    return Status.STALLED
+
+
+def _newton(path: Path, grams: Array, vectors: Array, held: Any) -> None:
+    """A full step of the path at its end, tau = 0, to where beta, v and the weights that are not held fit."""
+    psi, s = path.psi, path.s
+    path.z = np.zeros_like(s)
+    line, phi, _ = line_of_weights(path)
+    if psi.fixed is None:
+        path.z, line = np.where(held, np.maximum(line, 0.0) / s, 0.0), np.where(held, 0.0, line)
+    system = System(psi, path.owner, grams, path.w, s, path.z, path.nu, path.first.intercept)
+    missing = path.first.intercept_cost - vectors[:, -1, 1] - vectors[:, -1, 2]
+    apart = path.theta[path.owner] * path.w - path.v
+    step = system.solve(Left(vectors[:, :, 0], apart, -line, np.zeros_like(s), phi, missing))
+    path.v, path.b, path.nu = path.v + step.v, path.b + step.b, path.nu + step.nu
+    if psi.fixed is None:
+        path.s = np.where(held, s, np.maximum(s + step.s, _LEAST * s))
 
 
 def _step(path: Path, grams: Array, vectors: Array, first: bool) -> float:

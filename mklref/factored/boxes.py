@@ -62,17 +62,18 @@ class BoxSamples(Quadratic):
             self.t[:, where] = tau / (w - u)
         self._follow(where)
 
-    def rounded(self, where: slice, width: float) -> Array:
-        """u = (h w/(2c) - x)/(slope + h/c), cut off at 0 and w; D = sum of 1/(slope + h/c) over legs between them."""
+    def rounded(self, where: slice, width: float, near: bool = False) -> tuple[Array, Array]:
+        """u = o - x/h, cut off: h the slope and o = 0, or width/c where that is 0, and o = w/2, or u of before."""
         (x, slope), w = self._slopes(where), self.w[:, where]
+        middle: Any = 0.0
         if self.kinked:
-            slope = width / self.costs[where]
-            x = x - 0.5 * slope * w
-        u = -x / slope
+            slope, middle = width / self.costs[where], self.u[:, where] if near else 0.5 * w
+        u = middle - x / slope
         between = (u > 0.0) & (u < w)
         self.u[:, where] = np.clip(u, 0.0, w)
         self._follow(where)
-        return _over_legs(between / slope)
+        pull = self.sign[:, where] * between * x / -slope if self.kinked and near else np.zeros_like(x)
+        return _over_legs(between / slope), _over_legs(pull)
 
     def clearance(self, where: Any) -> Array:
         """x where u goes to 0, and -(x + slope w) where it goes to w."""

@@ -162,10 +162,10 @@ class Path:
         if not self.away_from:
             self._balance_start()
 
-    def evaluated(self, width: float, rows: float, exact: bool) -> tuple[Array, Array, float]:
+    def evaluated(self, width: float, rows: float, exact: bool, near: bool = False) -> tuple[Array, Array, float]:
         """L'DL and vectors of a rounder loss at v and b, with bounds of the problem itself; how many D are not 0."""
         digits = max(self.digits, int(exact))
-        asked = self.rounds.sum("evaluate", self.v, self.b, width, self.weights(), rows, digits)
+        asked = self.rounds.sum("evaluate", self.v, self.b, width, self.weights(), rows, digits, near)
         grams, vectors, sums, told = asked.sums
         self.counters["grams"] += float(told[0]) / (self.first.n_samples * len(self.each))
         self.counters["passes"] += 1.0
@@ -229,6 +229,10 @@ class Path:
     def anew(self) -> None:
         """Compute the scores anew: sums of steps keep what rounding left of larger ones, and bounds do not see it."""
         self._look(self._near() if self.far else np.inf)
+        self.forget()
+
+    def forget(self) -> None:
+        """Let the bounds and the gap of the best point be those of points from now on."""
         self.lower, self.upper = -np.inf, np.inf
         if self.best is not None:
             self.best = self.best._replace(gap=np.inf)
@@ -385,7 +389,7 @@ class Path:
         self.upper = min(self.upper, upper)
         if self.best is None or gap < self.best.gap:
             self.rounds.sum("keep")
-            self.best = Point(self.v, self.b, self.s, self._kept(), gap)
+            self.best = Point(self.v, self.b, self.s, self.kept(), gap)
             if self.little:
                 self.points.append((self.best, self.rounds.kept()))
             if self.save is not None and gap < _SAVED * self.saved:
@@ -393,7 +397,7 @@ class Path:
                 self.saved = gap
         return gap
 
-    def _kept(self) -> Array:
+    def kept(self) -> Array:
         """s without what is smaller than its multiplier, in its units."""
         price = float(np.max(pull(self, self.w) / self.s)) if self.psi.fixed is None else 0.0
         return np.where(self.s * price < self.z * self.s.max(), 0.0, self.s)

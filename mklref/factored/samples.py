@@ -69,10 +69,13 @@ class Samples(ABC):
         """The sum of c_i V(f_i, y_i)."""
         return float(self.costs[where] @ self.loss.value(self.f[where], self.y[where]))
 
-    def rounded(self, where: slice, width: float) -> Array:
-        """Put beta where the loss, rounder by `width` if it has kinks, has it for their scores; D."""
+    def rounded(self, where: slice, width: float, near: bool = False) -> tuple[Array, Array]:
+        """Put beta where the loss, rounder by `width` if it has kinks, has it for their scores; D, and D r.
+
+        Around the middle of its box, where r = 0 then; or `near` to where it was, to go as far again for this score.
+        """
         self.begin(where, 0.0)
-        return np.asarray(self.linear(where)[0])
+        return self.linear(where)[0], np.zeros_like(self.f[where])
 
     @abstractmethod
     def begin(self, where: Any, tau: float) -> None:

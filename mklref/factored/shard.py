@@ -119,10 +119,13 @@ class Shard:
         _fill(grams, products)
         return Total((grams, vectors, sums, np.array([float(read)])))
 
-    def evaluate(self, v: Array, b: Array, width: float, weights: Array, rows: float, digits: int) -> Total:
+    def evaluate(
+        self, v: Array, b: Array, width: float, weights: Array, rows: float, digits: int, near: bool = False
+    ) -> Total:
         """As `assemble` at the scores of v (P, r) and b (P,), for beta that a loss rounder by `width` has there.
 
-        The first of the vectors is 0. The last two numbers are the rows read for L'DL, and the samples with D > 0.
+        The first of the vectors is 0 unless `near`, see `Samples.rounded`. The last two numbers are the rows read for
+        L'DL, and the samples with D > 0.
         """
         P, r = len(self.machines), self.stack.rank
         grams, vectors, sums = np.zeros((P, r + 1, r + 1)), np.zeros((P, r + 1, 3)), np.zeros((P, SUMS))
@@ -131,13 +134,13 @@ class Shard:
         for p, where, own in self.owns():
             samples = self.machines[p].samples
             samples.f[where] = self.product(own, v[p]) + b[p]
-            self.D[p][where] = samples.rounded(where, width)
+            self.D[p][where], pull = samples.rounded(where, width, near)
             sums[p] += samples.sums(where)
             D = self._drawn(p, where, weights, rows * own.shape[0] / self.n)
             beta, large = samples.beta[where], D > 0.0
-            made = self.transposed(own, np.maximum(beta, 0.0), np.minimum(beta, 0.0), D)
-            vectors[p, :, 1:] += made[:2].T
-            grams[p, -1] += made[2]
+            made = self.transposed(own, pull, np.maximum(beta, 0.0), np.minimum(beta, 0.0), D)
+            vectors[p] += made[:3].T
+            grams[p, -1] += made[3]
             told += np.array([np.count_nonzero(large), np.count_nonzero(self.D[p][where])])
             products[p].add(own, D, large)
         _fill(grams, products)

@@ -16,7 +16,7 @@ from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify
 from mklref.exceptions import Interrupted
-from mklref.factored.approach import approached
+from mklref.factored.approach import approached, finished
 from mklref.factored.cluster import ClusterLost
 from mklref.factored.path import Path, Point, Start
 from mklref.factored.remote import DistributedStack, Remote
@@ -75,6 +75,7 @@ def solve_factored(
         "solving", tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress
     )
     path: Any = None
+    best: Solution | None = None
     saved: Callable[..., Solution] | None = None
 
     def save() -> None:
@@ -90,6 +91,8 @@ def solve_factored(
             return None
         try:
             last = _solution(given, path, path.best, path.rounds.kept(), Status.INTERRUPTED, tol)
+            if best is not None and best.certificate.gap < last.certificate.gap:
+                last = replace(best, status=last.status, history=last.history)
             return _or_earlier(given, path, last, tol)
         except ClusterLost:
             return None if saved is None else saved()
@@ -112,10 +115,11 @@ def solve_factored(
             for name, cost in before.items():
                 path.counters[name] += cost / SHARE if name != "steps" else 0.0
             _begin(path, first)
-            target, others = _MARGIN * tol, _other_starts(path, cold=first is None)
-            best: Solution | None = None
+            going_on = {Status.STALLED, Status.OPTIMAL} if path.kinked else {Status.STALLED}
+            target, others = _MARGIN * tol, _other_ends(path, cold=first is None)
+            follow: Any = path.follow
             while True:
-                status = path.follow(target)
+                status = follow(target)
                 status = recorder.limit or status  # a goal that the certificate does not confirm is none
                 solution = _solution(given, path, path.best, path.rounds.kept(), status, tol)
                 if best is not None and best.certificate.gap < solution.certificate.gap:
@@ -126,24 +130,35 @@ def solve_factored(
                     return solution
                 if status is Status.OPTIMAL and path.fits:
                     path.trusted = False
-                elif status is Status.OPTIMAL and target >= 1e-3 * tol:
+                elif status is Status.OPTIMAL and follow == path.follow and target >= 1e-3 * tol:
                     target *= _SHARPER
                     path.anew()
-                elif status is not Status.STALLED or not next(others, False):
+                elif status not in going_on or (follow := next(others, None)) is None:
                     return _or_earlier(given, path, solution, tol)
         except ClusterLost as lost:
             raise Interrupted(None if saved is None else saved(), because=str(lost)) from lost
 
 
-def _other_starts(path: Path, cold: bool) -> Iterator[bool]:
-    """Let a path that stalled begin elsewhere, once each time: with weights that fit its v, then from afar."""
-    if path.psi.fixed is None and path.best is not None:
-        share = min(1.0, _AROUND * path.best.gap / path.scale())
-        path.begin(Start(path.best.v, path.best.b, _fitting(path, path.best), share))
-        yield True
-    if not cold or path.relative_gap() > _FAR:
+def _other_ends(path: Path, cold: bool) -> Iterator[Callable[[float], Status]]:
+    """What may follow a path that stalled: its last digits, then the same for another one, with weights that fit its v.
+
+    A last one begins afar.
+    """
+    best, far = path.best, path.relative_gap() > _FAR
+    share = 1.0 if best is None else min(1.0, _AROUND * best.gap / path.scale())
+    if path.kinked:
+        yield partial(finished, path)
+        path.forget()
+    if path.psi.fixed is None and best is not None:
+        path.begin(Start(best.v, best.b, _fitting(path, best), share))
+        yield path.follow
+        far = path.relative_gap() > _FAR
+        if path.kinked:
+            yield partial(finished, path)
+            path.forget()
+    if not cold or far:
         path.begin(None)
-        yield True
+        yield path.follow
 
 
 def _fitting(path: Path, point: Point) -> Array:

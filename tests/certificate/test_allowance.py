@@ -65,8 +65,8 @@ def test_factors_whose_columns_nearly_cancel_lose_no_digit_either(classes, decad
     assert bounds.rounding <= 1e-9 * bounds.size
 
 
-def test_the_claim_of_what_factors_lose_covers_the_slices_that_are_not_read_and_moves_into_the_box(rng):
-    """Slices of 2000 entries hold 63 bits: of w = 1e-10 |L|'|v| the sixth digit is wrong, and not the last one."""
+def test_the_claim_of_what_factors_lose_covers_moves_into_the_box(rng):
+    """w = 1e-10 |L|'|v| is known to its last digit, and what a move adds to it is not."""
     L, v = rng.normal(size=(2000, 2)), rng.normal(size=2000)
     for _ in range(2):
         v -= np.linalg.qr(L)[0] @ (np.linalg.qr(L)[0].T @ v)

@@ -127,10 +127,10 @@ FAULTS = (
     Fault(products, "TINY", 0.0, arithmetic.fast_products),
     Fault(products, "gamma", lambda k: 0.0, arithmetic.inner_products),
     Fault(products, "_lengths", lambda diagonal, _: np.sqrt(np.abs(diagonal)), arithmetic.lengths_bound_entries),
-    Fault(products, "_slices", lambda x, bits: (cut(x, bits), 0.0), arithmetic.sliced_products),
-    Fault(products, "_slices", lambda x, bits: (cut(x, bits), 0.0), arithmetic.slices_are_exact),
+    Fault(products, "_slices", lambda x, bits: (cut(x, bits), 0.0 * x), arithmetic.sliced_products),
+    Fault(products, "_slices", lambda x, bits: (cut(x, bits), 0.0 * x), arithmetic.slices_are_exact),
     Fault(products, "_slices", lambda x, bits: cut(x, bits + 6, 1.0), arithmetic.slices_are_exact),
-    Fault(products, "above", nothing, arithmetic.sliced_products),
+    Fault(products, "gamma", lambda k: 0.0, arithmetic.sliced_products),
     Fault(products, "round_up", float, arithmetic.exact_products),
     Fault(products, "round_down", float, arithmetic.exact_products),
     Fault(definite, "reduction", lambda K, shift: len(K) * 2.0**-52 * np.trace(K), arithmetic.proofs_of_definiteness),
@@ -163,7 +163,7 @@ FAULTS = (
 def cut(x, bits, rest=None):
     """The true slices, or slices with the true rest for another number of bits."""
     parts_, _ = SLICES(x, bits)
-    return parts_ if rest is None else (parts_, float(np.abs(x - sum(parts_)).max()))
+    return parts_ if rest is None else (parts_, x - sum(parts_))
 
 
 SLICES = products._slices

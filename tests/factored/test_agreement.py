@@ -344,16 +344,42 @@ def test_beta_is_short_where_functions_pass_through_the_targets(monkeypatch):
     assert mklref.solve(given).status is Status.OPTIMAL
 
 
-@pytest.mark.parametrize(
-    ("loss", "C", "p", "seed"), [("pinball:0.5", 1e5, 1, 3), ("pinball:0.5", 1e6, 1.3, 3), ("hinge", 1e9, 1, 11)]
-)
-def test_a_path_that_ends_beside_the_targets_goes_on_by_way_of_the_matrices(monkeypatch, loss, C, p, seed):
-    """Residuals of 1e-12 cost C each; the gap was 2e-5, 1e-3, 3e-5 and more, on six kinds of processors."""
+def through_the_targets(loss, C, p, seed):
     rng = np.random.default_rng(seed)
     L, y = [rng.normal(size=(20, 40)), rng.normal(size=(20, 30))], rng.normal(size=20)
-    given = mklref.Problem(
-        kernels.FactorStack(L), np.sign(y) if loss == "hinge" else y, loss=loss, C=C, regularizer=Lp(p)
-    )
+    y = np.sign(y) if loss == "hinge" else y
+    return mklref.Problem(kernels.FactorStack(L), y, loss=loss, C=C, regularizer=Lp(p))
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize(("loss", "C", "p"), [("pinball:0.5", 1e5, 1), ("pinball:0.5", 1e6, 1.3)])
+def test_a_path_that_ends_beside_the_targets_has_its_last_digits_from_its_active_set(monkeypatch, loss, C, p, shards):
+    """Residuals of 1e-12 cost C each; the gap was 2e-5, 1e-3 and more, on six kinds of processors."""
+    monkeypatch.setattr(tuning, "REFINED", 0)  # nor by way of matrices
+    given = through_the_targets(loss, C, p, seed=3)
+    found = mklref.solve(given.replace(kernels=given.kernels.sharded(shards)))
+    assert found.status is Status.OPTIMAL
+    assert mklref.certify(given, found, rigorous=True).is_optimal(1e-6)
+
+
+def test_who_interrupts_the_last_digits_has_what_was_certified_before_them(monkeypatch):
+    def elsewhere(path, tol):
+        path.rounds.sum("begin", 1e6, np.zeros(1))
+        path.rounds.sum("keep")
+        path.points.clear()
+        path.best = path.best._replace(v=0.0 * path.best.v)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(factored, "finished", elsewhere)
+    with pytest.raises(mklref.Interrupted) as told:
+        mklref.solve(through_the_targets("pinball:0.5", 1e5, 1, seed=3))
+    assert told.value.solution.status is Status.INTERRUPTED
+    assert told.value.solution.certificate.relative_gap < 1e-2
+
+
+def test_a_path_that_ends_beside_the_targets_goes_on_by_way_of_the_matrices(monkeypatch):
+    """Where its active set is not that of the solution: the gap was 3e-5 and more."""
+    given = through_the_targets("hinge", 1e9, 1, seed=11)
     found = mklref.solve(given)
     assert (found.status, found.solver) == (Status.OPTIMAL, "factored")
     assert mklref.certify(given, found, rigorous=True).is_optimal(1e-6)
@@ -370,6 +396,14 @@ def test_a_path_that_ends_beside_the_targets_goes_on_by_way_of_the_matrices(monk
 
     monkeypatch.setattr(kernels.FactorStack, "dense", too_large)
     assert mklref.solve(given).certificate == stalled.certificate
+
+
+def test_the_rounding_of_a_few_small_dual_variables_beside_many_of_size_C_hides_no_solution():
+    """What slices of beta left was bounded by their length: 1e-5 of the optimum, in a gap of 6e-8."""
+    L, score = rows(n=3000, ranks=(20, 20))
+    y = score + np.random.default_rng(1).normal(size=3000)
+    given = mklref.Problem(kernels.FactorStack(L), y, loss="pinball:0.5", C=1e9, regularizer=Lp(2))
+    assert mklref.solve(given).status is Status.OPTIMAL
 
 
 def test_a_part_of_the_samples_begins_at_its_solution_for_equal_weights_too():

@@ -183,7 +183,8 @@ def test_beta_of_a_rounder_loss_minimises_what_it_is_to_minimise(loss):
     found = {}
     for shift in (-1e-5, 0.0, 1e-5):
         samples.f[:] = f + shift
-        D, found[shift] = samples.rounded(slice(None), width), samples.beta.copy()
+        (D, pull), found[shift] = samples.rounded(slice(None), width), samples.beta.copy()
+        assert not pull.any()
     assert np.allclose(found[0.0], np.take_along_axis(grid, values.argmin(axis=0)[None], 0)[0], atol=5e-3)
     slope = (found[-1e-5] - found[1e-5]) / 2e-5
     assert np.mean(np.abs(slope - D) < 1e-3) > 0.98  # a score at an end of the width has two slopes
@@ -211,19 +212,24 @@ def test_a_logistic_sample_goes_as_far_as_its_score_and_never_onto_an_end(unit):
 
 
 def test_a_round_with_a_rounder_loss_is_its_newton_system():
+    """Around the middle of the box, where u = 1/2, and then from where it was, which it pulls as far again."""
     shard, whole, y, some, v, b = two_machines(np.asarray)
-    whole = np.hstack([whole, np.ones((400, 1))])
-    grams, vectors, sums, told = shard.evaluate(v, b, 0.8, np.ones(4), np.inf, 2).sums
-    between = 0
-    for p, (index, labels) in enumerate([(np.arange(400), y), (some, -y[some])]):
-        rows_of = whole[index]
-        margin = 1.0 - labels * (rows_of @ np.append(v[p], b[p]))
-        beta, D = labels * np.clip(0.5 + margin / 0.8, 0.0, 1.0), (np.abs(margin) < 0.4) / 0.8
-        assert np.allclose(vectors[p].sum(axis=1), rows_of.T @ beta)
-        assert np.allclose(grams[p], rows_of.T @ (D[:, None] * rows_of))
-        assert sums[p, 0] == pytest.approx(np.maximum(0.0, margin).sum())
-        between += np.count_nonzero(D)
-    assert told.tolist() == [between, between]
+    whole, u = np.hstack([whole, np.ones((400, 1))]), [np.full(400, 0.5), np.full(len(some), 0.5)]
+    for near in (False, True):
+        v = v + 0.1 * near
+        grams, vectors, sums, told = shard.evaluate(v, b, 0.8, np.ones(4), np.inf, 2, near).sums
+        between = 0
+        for p, (index, labels) in enumerate([(np.arange(400), y), (some, -y[some])]):
+            rows_of = whole[index]
+            margin = 1.0 - labels * (rows_of @ np.append(v[p], b[p]))
+            D = ((u[p] + margin / 0.8 > 0.0) & (u[p] + margin / 0.8 < 1.0)) / 0.8
+            u[p] = np.clip(u[p] + margin / 0.8, 0.0, 1.0)
+            assert np.allclose(vectors[p][:, 1:].sum(axis=1), rows_of.T @ (labels * u[p]))
+            assert np.allclose(vectors[p][:, 0], rows_of.T @ (near * D * labels * margin))
+            assert np.allclose(grams[p], rows_of.T @ (D[:, None] * rows_of))
+            assert sums[p, 0] == pytest.approx(np.maximum(0.0, margin).sum())
+            between += np.count_nonzero(D)
+        assert told.tolist() == [between, between]
 
 
 def with_an_approach_and_without(monkeypatch, given):
