@@ -147,7 +147,7 @@ def test_curvature_is_the_second_derivative(rng):
     np.testing.assert_allclose(loss.curvature(t, y), differences, rtol=1e-8)
     with pytest.raises(NotApplicable, match=r"squared does not define curvature.*reference.solve"):
         Squared().curvature(t, y)
-    with pytest.raises(NotApplicable, match="squared has no cvxpy dual; give its class dual_atom"):
+    with pytest.raises(NotApplicable, match="squared has no cvxpy dual; give its class Squared dual_atom"):
         Squared().dual_atom(t, y, Costs(t, t))
 
 
