@@ -24,7 +24,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import checked_array, checked_positive
 from mklref.certificate import Bounds, repair
-from mklref.certificate.allowance import UNIT, dual_loss_error, growth, most_losses, squares_error
+from mklref.certificate.allowance import UNIT, dual_loss_error, most_losses, squares_error
 from mklref.certificate.bounds import finite_or, unit_of
 from mklref.certificate.feasible import checked_intercepts
 from mklref.certificate.intercept import intercept_objective, middle_intercept
@@ -139,14 +139,14 @@ class SignedProblem(Problem):
         lowest, rounding = self._lowest(mu)
         if lowest < -rounding:
             violations.append((f"the kernel has the eigenvalue {lowest:.3g}", -lowest))
-        images = self.kernels.apply(beta)
+        images = self.kernels.images(beta)
         image = self.kernels.combine(mu) @ beta
         b = middle_intercept(self, image) if intercept is None else checked_intercepts(self, intercept)[0]
         # f'K^{-1}f = beta'K beta of the scores f = K beta, and trace/c times that of K scaled to the trace c.
         objective = intercept_objective(self, image, b) + 0.5 * trace / self.trace * float(beta @ image)
         square = float(np.abs(mu) @ (np.abs(images @ beta) * len(mu) * UNIT + squares_error(self, beta, images)))
         most = float(mu @ (images @ beta)) + square
-        stretch = (trace + growth(len(mu)) * UNIT * float(np.abs(mu) @ self.traces)) / self.trace
+        stretch = (trace + len(mu) * UNIT * float(np.abs(mu) @ self.traces)) / self.trace
         # An eigenvalue that may be below 0 is raised to 0: by the objective of K + shift I, which is semidefinite.
         rounding = n * UNIT * float(np.abs(mu) @ self.traces)
         shift = max(0.0, rounding - lowest) if np.isfinite(lowest) else np.inf
@@ -175,11 +175,11 @@ class SignedProblem(Problem):
         eigenvalue of Z, n u ||Z||. Every constraint is divided by trace K_m: small kernels count as much as large ones.
         """
         K = self.kernels.dense().astype(np.float64) / self.traces[:, None, None]
-        images, mu = self.kernels.apply(beta), mu * self.traces
+        images, mu = self.kernels.images(beta), mu * self.traces
         squares, errors = images @ beta / self.traces, squares_error(self, beta, images) / self.traces
         values, vectors = np.linalg.eigh(0.5 * Z + 0.5 * Z.T)
         Z = (vectors * np.maximum(values, 0.0)) @ vectors.T
-        left = squares + np.einsum("ij,mij->m", Z, K)
+        left = squares + np.einsum("ij,mij->mi", Z, K).sum(axis=1)
         if not np.isfinite(left).all():
             return np.inf, 0.0
         # The constraints weighted by mu, or equally: an estimate of lambda that is exact at an optimum.
@@ -189,8 +189,8 @@ class SignedProblem(Problem):
         for _ in range(2):  # the second round removes the rounding error of the first
             correction = np.linalg.lstsq(gram, level - left, rcond=1e-12)[0]
             Z = Z + np.einsum("m,mij->ij", correction, K)
-            left = squares + np.einsum("ij,mij->m", Z, K)
-        rounding = growth(Z.size) * UNIT * np.einsum("ij,mij->m", np.abs(Z), np.abs(K))
+            left = squares + np.einsum("ij,mij->mi", Z, K).sum(axis=1)
+        rounding = 2.0 * len(Z) * UNIT * np.einsum("ij,mij->m", np.abs(Z), np.abs(K))
         if not np.isfinite(Z).all() or not np.all(np.abs(left - level) <= 1e-9 * abs(level) + rounding + errors):
             return np.inf, 0.0
         values = np.linalg.eigvalsh(Z)

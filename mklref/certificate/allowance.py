@@ -1,25 +1,24 @@
 """How far rounding may have moved the bounds of a numerical certificate: an estimate in O(M n), and no proof.
 
-A computed sum of k products differs from the exact one by at most k u of the sum of their magnitudes, u = 2^-53, and,
-with errors of both signs, hardly ever by more than about sqrt(k) u of it (Higham and Mary, A new approach to
-probabilistic rounding error analysis, 2019): `growth`. Errors of one sign, as where all entries are equal, stay within
-it because libraries add up in many partial sums at once; one that adds k products one after the other does not. Of a
-semidefinite matrix |K_ij| <= d_i d_j, d_i = sqrt(K_ii), so that for the support of beta, k = #{beta_i != 0}, with
-v_m = K_m beta,
+A computed sum of k products differs from the exact one by at most k u of the sum of their magnitudes, u = 2^-53, in
+whatever order a library adds them up; where all are equal, by a third of that. Only those of K_m beta are much larger
+than what they add up to: certificates take them sqrt(n) rows at a time, and g, about 2 sqrt(n), bounds their
+roundings (`KernelStack.roundings`) for the support k = #{beta_i != 0}. Of a semidefinite matrix
+|K_ij| <= d_i d_j, d_i = sqrt(K_ii), so that with v_m = K_m beta
 
     |K_m||beta| <= (d_m'|beta|) d_m                                            magnitudes in v_m
-    e_i  = growth(k) u sum_m theta_m (d_m'|beta|) d_mi + growth(M') u sum_m theta_m |v_mi| + u (|t_i| + |y_i - t_i|)
-    dq_m = growth(k) u [(d_m'|beta|)^2 + |beta|'|v_m|]
+    e_i  = g u sum_m theta_m (d_m'|beta|) d_mi + M' u sum_m theta_m |v_mi| + u (|t_i| + |y_i - t_i|)
+    dq_m = g u (d_m'|beta|)^2 + k u |beta|'|v_m|
 
 bound the errors of the score t_i, M' = #{theta_m != 0}, and of q_m = beta'K_m beta. Losses are convex, so they are
 largest at t_i - e_i or t_i + e_i; R and R* rise with q. A product that underflows errs by up to 2^-1075 besides, which
-theta_m magnifies if it is as large as beta is small. Sums of losses and of penalties add a few growth(n) u, growth(M) u
-of themselves. Where 1'beta misses c_b by r, moving one sample by r changes the dual by the intercept times r at most,
-which is of the size of targets and scores. Several machines add their losses, dual terms and squares, and so the errors
-of them.
+theta_m magnifies if it is as large as beta is small. Sums of losses and of penalties add n u and M u of themselves.
+Where 1'beta misses c_b by r, moving one sample by r changes the dual by the intercept times r at most, which is of the
+size of targets and scores. Several machines add their losses, dual terms and squares, and so the errors of them.
 
-Of factors K_m = L_m L_m' whose w_m = L_m'beta is known up to eps_m in the norm the sums have r products, of sizes
-d_mi ||w_m|| and ||w_m||^2, and eps_m moves them by d_mi eps_m and (2 ||w_m|| + eps_m) eps_m besides.
+Of factors K_m = L_m L_m' g is an estimate for errors of both signs (`FactorStack.roundings`). Where w_m = L_m'beta is
+known up to eps_m in the norm, the sums have r products, of sizes d_mi ||w_m|| and ||w_m||^2, and eps_m moves them by
+d_mi eps_m and (2 ||w_m|| + eps_m) eps_m besides.
 
 Where the rounding of kernels to float32 left K_m indefinite, the bounds hold for the semidefinite K_m + s_m I
 (`KernelStack.slack`) and all matrices between the two: q_m grows by up to s_m ||beta||^2, and t_i moves by up to
@@ -51,16 +50,11 @@ OFF_TUBES = 16.0
 """Times E where tubes are left by the errors of scores, and q rounds as well: at 1 gaps are larger by a third."""
 
 
-def growth(k: int) -> float:
-    """Rounding errors of a sum of k products, in units of u times the sum of magnitudes."""
-    return math.sqrt(k) + 1.0
-
-
 def squares_error(problem: Problem, beta: Array, images: Any) -> Array:
     """dq (M,): how far beta'K_m beta may be from what was computed, for K_m beta = images."""
-    reach, missed, k = _reach(problem, beta, images)
-    image = reach * reach if np.any(missed) else abs(images) @ np.abs(beta)
-    rounding = growth(k) * UNIT * (reach * reach + image) + (2.0 * reach + missed) * missed
+    (reach, missed, g), k = _reach(problem, beta, images), _support(beta)
+    image = g * reach * reach if np.any(missed) else k * (abs(images) @ np.abs(beta))
+    rounding = UNIT * (g * reach * reach + image) + (2.0 * reach + missed) * missed
     rounding = rounding + k * UNDERFLOW * (1.0 + float(np.abs(beta).sum()))
     slack = problem.kernels.slack
     if slack.any():  # beta'beta alone may overflow where beta'K beta does not
@@ -74,16 +68,16 @@ def most_losses(problem: Problem, beta: Array, theta: Array, images: Any, b: flo
     low, high = score_bounds(problem, beta, theta, images, b)
     losses = float(problem.costs @ np.maximum(loss.value(low, y), loss.value(high, y)))
     cost = problem.intercept_cost * b
-    return losses + cost + UNIT * ((growth(problem.n_samples) + ELEMENTWISE) * losses + abs(cost))
+    return losses + cost + UNIT * ((problem.n_samples + ELEMENTWISE) * losses + abs(cost))
 
 
 def score_bounds(problem: Problem, beta: Array, theta: Array, images: Any, b: float) -> tuple[Array, Array]:
     """t_i - e_i and t_i + e_i, (n,) each; wider on one side by what the slack of float32 kernels may move t_i."""
     stack = problem.kernels
-    (reach, missed, k), t = _reach(problem, beta, images), theta @ images + b
+    (reach, missed, g), t = _reach(problem, beta, images), theta @ images + b
     size = np.abs(theta)  # of a signed problem some are negative
-    error = stack.lengths(size * (growth(k) * UNIT * reach + missed)) + k * UNDERFLOW * float(size.sum())
-    error += UNIT * (growth(_support(theta)) * (size @ abs(images)) + np.abs(t) + np.abs(_targets(problem) - t))
+    error = stack.lengths(size * (g * UNIT * reach + missed)) + _support(beta) * UNDERFLOW * float(size.sum())
+    error += UNIT * (_support(theta) * (size @ abs(images)) + np.abs(t) + np.abs(_targets(problem) - t))
     shift = float(theta @ stack.slack) * beta
     return t + np.minimum(shift, 0.0) - error, t + np.maximum(shift, 0.0) + error
 
@@ -102,20 +96,20 @@ def penalty_error(regularizer: Regularizer, penalty: float, kernels: int) -> flo
     """
     scaled = regularizer.degree not in (1.0, 2.0) and 0.0 < penalty < math.inf
     roundings = ELEMENTWISE * (1.0 + abs(math.log(penalty)) if scaled else 1.0)
-    return (growth(kernels) + roundings) * UNIT * penalty
+    return (kernels + roundings) * UNIT * penalty
 
 
 def weights_error(problem: Problem, beta: Array, kinks: bool = True) -> Array:
     """E (M,): what rounding adds to the primal objective for each unit of theta_m, through the error e of the scores.
 
-    E_m = growth(k) u (d_m'|beta|) d_m's, with the slopes s_i of c_i V where beta_i fits: |beta_i|, or, where V has
+    E_m = g u (d_m'|beta|) d_m's, with the slopes s_i of c_i V where beta_i fits: |beta_i|, or, where V has
     `kinks`, on one of which the score may be, the steepest, the largest |beta_i| in the box.
     """
     slopes, against = np.abs(beta), problem.kernels.lengths_against
     if kinks and np.isinf(problem.loss.smoothness):
         steepest = np.maximum(*np.abs(problem.loss.box(problem.y, problem.costs)))
         slopes = np.where((beta != 0.0) & np.isfinite(steepest), steepest, slopes)
-    return np.asarray(growth(_support(beta)) * UNIT * against(np.abs(beta)) * against(slopes))
+    return np.asarray(_roundings(problem, beta) * UNIT * against(np.abs(beta)) * against(slopes))
 
 
 def off_kinks_error(machines: Iterable[tuple[Problem, Array]], polished: bool) -> Array:
@@ -138,7 +132,7 @@ def dual_loss_error(problem: Problem, beta: Array, scores: Array, b: float) -> f
     t, y = np.abs(scores + b), np.abs(_targets(problem))
     terms = problem.loss.dual_terms(beta, problem.y, problem.costs)
     sizes = float(np.abs(beta) @ (y + t) + np.abs(terms).sum())
-    error = (growth(problem.n_samples) + ELEMENTWISE) * UNIT * sizes
+    error = (problem.n_samples + ELEMENTWISE) * UNIT * sizes
     if not problem.intercept:
         return error
     missed = abs(math.fsum([*beta.tolist(), -problem.intercept_cost]))
@@ -154,14 +148,19 @@ def entries_error(problem: Problem, beta: Array, theta: Array) -> float:
     return float(np.finfo(problem.kernels.dtype).eps) * float(np.abs(theta) @ (reach * reach))
 
 
-def _reach(problem: Problem, beta: Array, images: Any) -> tuple[Array, Array | float, int]:
-    """d_m'|beta| of each kernel, 0 and k; or ||w_m||, eps_m and r where w_m is known for a point next to beta."""
+def _reach(problem: Problem, beta: Array, images: Any) -> tuple[Array, Array | float, float]:
+    """d_m'|beta| of each kernel, 0 and g; or ||w_m||, eps_m and r where w_m is known for a point next to beta."""
     against = problem.kernels.lengths_against
     if (errors := getattr(images, "errors", None)) is None:
-        return against(np.abs(beta)), 0.0, _support(beta)
+        return against(np.abs(beta)), 0.0, _roundings(problem, beta)
     moved = np.abs(beta - images.v)
     step = against(moved)
-    return images.norms() + step, errors + growth(_support(moved)) * UNIT * step, int(images.stack.ranks.max()) + 1
+    errors = errors + _roundings(problem, moved) * UNIT * step
+    return images.norms() + step, errors, float(images.stack.ranks.max()) + 1.0
+
+
+def _roundings(problem: Problem, beta: Array) -> float:
+    return problem.kernels.roundings(_support(beta))
 
 
 def _targets(problem: Problem) -> Array:

@@ -13,6 +13,7 @@ bits wherever the shards are; a stack has one shard unless `sharded` says otherw
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from itertools import pairwise
@@ -268,6 +269,10 @@ class FactorStack(KernelStack):
         """`images` of several vectors (k, n), by one read of L."""
         products = self.transposed(np.ascontiguousarray(vectors.T))
         return [FactorImages(self, v, image) for v, image in zip(vectors, products.T, strict=True)]
+
+    def roundings(self, k: int) -> float:
+        """An estimate, for errors of both signs (Higham and Mary, 2019); terms of one size may exceed it."""
+        return math.sqrt(k) + 1.0
 
     def quadratic(self, v: Array) -> Array:
         """All ||L_m'v||^2, (M,)."""

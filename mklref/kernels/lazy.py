@@ -8,6 +8,7 @@ A solver asks its `reader`, which keeps rows in a bounded cache, in float32 if t
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable
 from contextlib import closing
 from copy import copy
@@ -147,7 +148,7 @@ class LazyStack(OnSamples, KernelStack):
     def apply(self, v: Array, kernels: Any = None) -> Array:
         v, some = numbers("v", v, self.shape[1]), indices(kernels, len(self), "kernels")
         support, images = np.flatnonzero(v), np.zeros((len(some), self.shape[1]))
-        batches = self._batches(len(support), 1)
+        batches = self._batches(len(support), 1, math.isqrt(len(v)))
         with closing(Steps(self.progress and len(batches) > 1, "evaluating", len(batches))) as steps:
             for part in batches:
                 index = support[part]

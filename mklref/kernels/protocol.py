@@ -14,6 +14,7 @@ needs all matrices at a time. Matrices in memory are an `ArrayStack` (stack.py).
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from functools import cached_property
 from typing import Any
@@ -107,7 +108,7 @@ class KernelStack(ABC):
         v, some = numbers("v", v, self.shape[1]), indices(kernels, len(self), "kernels")
         support = np.flatnonzero(v)
         images = np.zeros((len(some), self.shape[1]))
-        for part in self._batches(len(support), len(some)):
+        for part in self._batches(len(support), len(some), math.isqrt(len(v))):
             images += v[support[part]] @ self.block(support[part], None, some).astype(np.float64, copy=False)
         return images
 
@@ -119,13 +120,18 @@ class KernelStack(ABC):
     def images(self, v: Array) -> Any:
         """K_m v for what a certificate asks: `weights @ images` (n,), `images @ u` (M,), and both of `abs(images)`.
 
-        An array (M, n) here; a stack for which that is too much returns an object with these three operations.
+        An array (M, n) here; a stack for which that is too much returns an object with these three operations. Sums are
+        taken isqrt(n) rows at a time, since libraries may add up all n one after the other.
         """
         return self.apply(v)
 
     def images_each(self, vectors: Array) -> Any:
         """`images` of each of several vectors (k, n)."""
         return self.apply_each(vectors)
+
+    def roundings(self, k: int) -> float:
+        """The most that a product of k entries of v goes through in `images`."""
+        return min(float(k), 2.0 * math.sqrt(self.shape[1]) + 1.0) + 1.0
 
     def part(self, samples: Any) -> KernelStack:
         """The stack of some of the samples, for an integer index array (k,): principal submatrices."""
@@ -177,9 +183,9 @@ class KernelStack(ABC):
         """All matrices, (M, n, n); a view where they lie in one array, else a copy."""
         return self.block(None)
 
-    def _batches(self, rows: int, kernels: int) -> list[slice]:
-        """Slices of so many rows of so many kernels as are held at a time."""
-        step = max(1, _HELD // max(1, self.shape[1] * kernels))
+    def _batches(self, rows: int, kernels: int, most: int = _HELD) -> list[slice]:
+        """Slices of so many rows of so many kernels as are held at a time, and no more than `most` rows."""
+        step = max(1, min(most, _HELD // max(1, self.shape[1] * kernels)))
         return [slice(first, min(first + step, rows)) for first in range(0, rows, step)]
 
     def __len__(self) -> int:

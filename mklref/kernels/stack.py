@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from functools import cached_property, partial
 from typing import Any
@@ -100,6 +101,16 @@ class ArrayStack(KernelStack):
         products = np.array([vectors @ self.matrices[m] for m in some]).reshape(-1, *np.shape(vectors))
         return products.swapaxes(0, 1)
 
+    def images(self, v: Array) -> Array:
+        return np.asarray(self.images_each(v[None])[0])
+
+    def images_each(self, vectors: Array) -> Array:
+        return np.array([_in_blocks(matrix, vectors) for matrix in self.matrices]).swapaxes(0, 1)
+
+    def roundings(self, k: int) -> float:
+        h, n = _rows_at_once(self.shape[1]), self.shape[1]
+        return min(float(k), h + math.ceil(math.log2(-(-n // h))))
+
     def part(self, samples: Any) -> ArrayStack:
         """The stack of some of the samples (k,), known to be semidefinite if the whole is."""
         self.require_psd()
@@ -174,6 +185,32 @@ def _product(matrix: FloatArray, v: Array) -> Array:
         np.copyto(rows, matrix[i : i + len(rows)])
         np.matmul(rows, v, out=product[i : i + len(rows)])
     return product
+
+
+def _in_blocks(matrix: FloatArray, vectors: Array) -> Array:
+    """V K (k, n) of a symmetric matrix, h rows at a time, and these in pairs: BLAS may add up n one after the other."""
+    n, h, parts = len(matrix), _rows_at_once(len(matrix)), []
+    step = h * max(1, _BLOCK // (h * n))
+    for i in range(0, n, step):
+        rows, v = matrix[i : i + step].astype(np.float64, copy=False), vectors[:, i : i + step]
+        whole = len(rows) - len(rows) % h
+        if h == 1:
+            parts.append(v.T[:, :, None] * rows[:, None])
+        else:
+            parts.append(v[:, :whole].reshape(len(v), -1, h).swapaxes(0, 1) @ rows[:whole].reshape(-1, h, n))
+    if n % h:
+        parts.append((v[:, whole:] @ rows[whole:])[None])
+    total = np.concatenate(parts)
+    while len(total) > 1:
+        half = (len(total) + 1) // 2
+        total[: len(total) - half] += total[half:]
+        total = total[:half]
+    return np.asarray(total[0])
+
+
+def _rows_at_once(n: int) -> int:
+    """h, of which h + log2(n/h) products and sums are few and quick."""
+    return math.isqrt(n) if n >= 64 else 1
 
 
 def stack(kernels: Any, names: Sequence[str] | None = None) -> KernelStack:

@@ -11,8 +11,8 @@ No symmetry, definiteness or squareness of the kernels is used.
 Both bounds are wider by what rounding may have done to them, as those of a `Problem` are
 (`mklref.certificate.allowance`): with |K_t| and |A|, |beta| entry by entry,
 
-    e_j  = u (growth(#{A != 0}) sum_t (|K_t||A_t|)_j + |t_j| + |y_j - t_j|)       errors of the scores t_j
-    dZ_t = u growth(#{beta != 0}) |K_t|'|beta|                                     errors of the correlations
+    e_j  = u (#{A != 0} sum_t (|K_t||A_t|)_j + |t_j| + |y_j - t_j|)       errors of the scores t_j
+    dZ_t = u #{beta != 0} |K_t|'|beta|                                     errors of the correlations
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import checked_array
 from mklref.certificate import Bounds
-from mklref.certificate.allowance import ELEMENTWISE, UNIT, growth
+from mklref.certificate.allowance import ELEMENTWISE, UNIT
 from mklref.synthesis.problem import SynthesisProblem, checked_problem, correlations, scores
 from mklref.synthesis.proximity import MixedNorm
 
@@ -82,20 +82,20 @@ def certify(problem: SynthesisProblem, coef: Any, dual_coef: Any = None) -> Boun
 def _most_primal_value(problem: SynthesisProblem, A: Array, t: Array) -> float:
     """P(A), and what rounding may have taken off."""
     y, loss, n = problem.y, problem.loss, problem.n_samples
-    error = growth(int(np.count_nonzero(A))) * _magnitudes(problem, np.abs(A), scores) + np.abs(t) + np.abs(y - t)
+    error = int(np.count_nonzero(A)) * _magnitudes(problem, np.abs(A), scores) + np.abs(t) + np.abs(y - t)
     losses = problem.C * float(np.maximum(loss.value(t - UNIT * error, y), loss.value(t + UNIT * error, y)).sum())
     penalty = problem.lam * problem.norm.value(A)
-    return losses + penalty + UNIT * ((growth(n) + ELEMENTWISE) * losses + (growth(A.size) + ELEMENTWISE) * penalty)
+    return losses + penalty + UNIT * ((n + ELEMENTWISE) * losses + (A.size + ELEMENTWISE) * penalty)
 
 
 def _least_dual_value(problem: SynthesisProblem, beta: Array, Z: Array) -> float:
     """D(beta), less what rounding may have added."""
-    noise = growth(int(np.count_nonzero(beta))) * _magnitudes(problem, np.abs(beta), correlations)
-    noise += (growth(Z.size) + ELEMENTWISE) * np.abs(Z)
+    noise = int(np.count_nonzero(beta)) * _magnitudes(problem, np.abs(beta), correlations)
+    noise += (Z.size + ELEMENTWISE) * np.abs(Z)
     value, scale = dual_value(problem, beta, np.abs(Z) + UNIT * noise)
     terms = problem.loss.dual_terms(scale * beta, problem.y, problem.costs)
     sizes = scale * float(np.abs(beta) @ np.abs(problem.y)) + float(np.abs(terms).sum())
-    return value - (growth(problem.n_samples) + ELEMENTWISE) * UNIT * sizes
+    return value - (problem.n_samples + ELEMENTWISE) * UNIT * sizes
 
 
 def _magnitudes(problem: SynthesisProblem, x: Array, product: Callable[[Array, Array], Array]) -> Array:

@@ -135,7 +135,7 @@ def test_the_nu_machine_has_no_lower_bound_outside_the_domain_of_the_conjugate()
 def test_default_weights_are_the_closed_form(p, rng):
     problem = small(regularizer=Lp(p))
     beta = repair(problem, rng.normal(size=N))[0]
-    g = problem.kernels.norms(beta)
+    g = np.sqrt(problem.kernels.images(beta) @ beta)
     assert certify(problem, beta) == certify(problem, beta, weights=problem.regularizer.weights_from_dual(g))
 
 

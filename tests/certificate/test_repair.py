@@ -260,8 +260,8 @@ def test_nothing_is_written_to(rng):
 def test_one_read_of_the_stack_unless_the_point_is_moved(rng, monkeypatch):
     problem = small()
     reads = []
-    original = ArrayStack.apply
-    monkeypatch.setattr(ArrayStack, "apply", lambda self, v: reads.append(v) or original(self, v))
+    original = ArrayStack.images
+    monkeypatch.setattr(ArrayStack, "images", lambda self, v: reads.append(v) or original(self, v))
     beta = repair(problem, rng.normal(size=N))[0]
     certify(problem, beta)
     assert len(reads) == 1

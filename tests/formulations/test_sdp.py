@@ -155,13 +155,13 @@ def test_the_allowance_for_rounding_by_its_definition(rng, monkeypatch):
     monkeypatch.setattr("mklref.certificate.allowance.UNIT", u)
     bounds, K, traces, y = problem.certify(beta, mu), problem.kernels.dense(), problem.traces, problem.y
     v, d, sizes = K @ beta, np.sqrt(np.einsum("mii->mi", K)), np.abs(mu)
-    q, t, reach, most = v @ beta, mu @ v, d @ np.abs(beta), np.sqrt(n) + 1.0
-    square = sizes @ (u * M * q + u * most * (reach**2 + np.abs(v) @ np.abs(beta)))
+    q, t, reach, most = v @ beta, mu @ v, d @ np.abs(beta), 1.0 + np.log2(n)
+    square = sizes @ (u * M * q + u * (most * reach**2 + n * np.abs(v) @ np.abs(beta)))
     shift = n * u * (sizes @ traces) - np.linalg.eigvalsh(np.tensordot(mu, K, 1))[0]
-    e = u * (most * (sizes * reach) @ d + (np.sqrt(M) + 1.0) * (sizes @ np.abs(v)) + np.abs(t) + np.abs(y - t))
-    losses = 2.0 * np.maximum(0.0, 1.0 - y * t + e).sum() * (1.0 + u * (most + 4.0))
+    e = u * (most * (sizes * reach) @ d + M * (sizes @ np.abs(v)) + np.abs(t) + np.abs(y - t))
+    losses = 2.0 * np.maximum(0.0, 1.0 - y * t + e).sum() * (1.0 + u * (n + 4.0))
     losses += 2.0 * max(0.0, np.maximum(0, 1 - y * (t + shift * beta)).sum() - np.maximum(0, 1 - y * t).sum())
-    stretch = 1.0 + (np.sqrt(M) + 1.0) * u * (sizes @ traces) / n
+    stretch = 1.0 + M * u * (sizes @ traces) / n
     assert bounds.upper == pytest.approx(losses + 0.5 * stretch * (mu @ q + square + shift * beta @ beta), rel=1e-9)
     # Z makes up for what the constraints miss, and a multiple of the identity for what Z lacks.
     inside = np.maximum(y * beta, 0.0) * y
@@ -169,8 +169,8 @@ def test_the_allowance_for_rounding_by_its_definition(rng, monkeypatch):
     level = mu @ q / (mu @ traces)
     Z = np.tensordot(np.linalg.solve(np.einsum("lij,mij->lm", K, K), level - q / traces), K, 1)
     values = np.linalg.eigvalsh(Z)
-    error = shares @ (u * (n + 1.0) * np.einsum("ij,mij->m", np.abs(Z), np.abs(K))) + n * n * u * np.abs(values).max()
-    error = 0.5 * (error + square) + (most + 4.0) * u * (np.abs(inside) @ (1.0 + np.abs(t)) + np.abs(inside).sum())
+    error = shares @ (2.0 * u * n * np.einsum("ij,mij->m", np.abs(Z), np.abs(K))) + n * n * u * np.abs(values).max()
+    error = 0.5 * (error + square) + (n + 4.0) * u * (np.abs(inside) @ (1.0 + np.abs(t)) + np.abs(inside).sum())
     assert bounds.lower == pytest.approx(y @ inside - 0.5 * n * (level - values[0]) - error, rel=1e-9)
 
 

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 from synthesis.cases import KINDS, LOSSES, PQR, make_problem
 
-from mklref.certificate.allowance import growth
 from mklref.exceptions import InvalidParameter, SolverFailure
 from mklref.solution import Status
 from mklref.synthesis import certificate, certify, forward_backward, reference, solve
@@ -170,15 +169,15 @@ def test_the_allowance_for_rounding_by_its_definition(pqr, loss, rng, monkeypatc
     A[0, :5] = 0.0
     exact, t, Z = certify(problem, A, beta), scores(problem.kernels, A), correlations(problem.kernels, beta)
     monkeypatch.setattr(certificate, "UNIT", u)
-    e = u * (growth(A.size - 5) * np.einsum("tji,ti->j", K, np.abs(A)) + np.abs(t) + np.abs(y - t))
+    e = u * ((A.size - 5) * np.einsum("tji,ti->j", K, np.abs(A)) + np.abs(t) + np.abs(y - t))
     losses = C * np.maximum(problem.loss.value(t - e, y), problem.loss.value(t + e, y)).sum()
     penalty = lam * problem.norm.value(A)
-    upper = losses + penalty + u * ((growth(n) + 4.0) * losses + (growth(A.size) + 4.0) * penalty)
-    Z = np.abs(Z) * (1.0 + u * (growth(A.size) + 4.0)) + u * growth(np.count_nonzero(beta)) * np.abs(beta) @ K
+    upper = losses + penalty + u * ((n + 4.0) * losses + (A.size + 4.0) * penalty)
+    Z = np.abs(Z) * (1.0 + u * (A.size + 4.0)) + u * np.count_nonzero(beta) * np.abs(beta) @ K
     size = problem.norm.dual_norm(Z)
     scale, penalty = (1.0, 0.5 * size**2 / lam) if pqr[1] == 2 else (lam / size, 0.0)
     terms = problem.loss.dual_terms(scale * beta, y, problem.costs)
-    lower = terms.sum() - penalty - u * (growth(n) + 4.0) * (scale * np.abs(beta) @ np.abs(y) + np.abs(terms).sum())
+    lower = terms.sum() - penalty - u * (n + 4.0) * (scale * np.abs(beta) @ np.abs(y) + np.abs(terms).sum())
     bounds = certify(problem, A, beta)
     assert (bounds.lower, bounds.upper) == pytest.approx((lower, upper), rel=1e-12)
     assert bounds.rounding == pytest.approx(upper - exact.upper + exact.lower - lower, rel=1e-9)
