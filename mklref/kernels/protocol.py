@@ -108,8 +108,9 @@ class KernelStack(ABC):
         v, some = numbers("v", v, self.shape[1]), indices(kernels, len(self), "kernels")
         support = np.flatnonzero(v)
         images = np.zeros((len(some), self.shape[1]))
-        for part in self._batches(len(support), len(some), math.isqrt(len(v))):
-            images += v[support[part]] @ self.block(support[part], None, some).astype(np.float64, copy=False)
+        for part in self._batches(len(support), len(some)):
+            rows = self.block(support[part], None, some).astype(np.float64, copy=False)
+            images += in_pairs(sums_of_rows(rows, v[None, support[part]], math.isqrt(len(v))))[0]
         return images
 
     def apply_each(self, vectors: Array, kernels: Any = None) -> Array:
@@ -131,7 +132,9 @@ class KernelStack(ABC):
 
     def roundings(self, k: int) -> float:
         """The most that a product of k entries of v goes through in `images`."""
-        return min(float(k), 2.0 * math.sqrt(self.shape[1]) + 1.0) + 1.0
+        M, n, _ = self.shape
+        h, held = math.isqrt(n), max(1, _HELD // (n * M))
+        return 1.0 + min(k, min(h, held) + math.ceil(math.log2(-(-min(n, held) // h))) - (-n // held))
 
     def part(self, samples: Any) -> KernelStack:
         """The stack of some of the samples, for an integer index array (k,): principal submatrices."""
@@ -194,6 +197,28 @@ class KernelStack(ABC):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
         """The matrices for `np.asarray`, as `dense` gives them."""
         return np.array(self.dense(), dtype=dtype, copy=copy)
+
+
+def sums_of_rows(rows: Array, v: Array, h: int) -> Array:
+    """v'rows, h rows at a time: (k, b, j, n) for rows (k, r, n), vectors (j, r) and the b parts of r.
+
+    Their sum differs from v'rows by the rounding of what a library may add up one after the other: h products.
+    """
+    (k, r, n), whole = rows.shape, rows.shape[1] - rows.shape[1] % h
+    parts = rows[:, :whole].reshape(k, whole // h, h, n)
+    if h == 1:
+        return np.asarray(v.T[:, :, None] * parts)
+    sums = v[:, :whole].reshape(len(v), -1, h).swapaxes(0, 1) @ parts
+    return sums if whole == r else np.concatenate([sums, (v[:, whole:] @ rows[:, whole:])[:, None]], axis=1)
+
+
+def in_pairs(terms: Array) -> Array:
+    """The sum over the second axis of terms (k, b, j, n), which are overwritten, in log2(b) rounds: (j, k, n)."""
+    while (b := terms.shape[1]) > 1:
+        half = (b + 1) // 2
+        terms[:, : b - half] += terms[:, half:]
+        terms = terms[:, :half]
+    return np.asarray(terms[:, 0].swapaxes(0, 1))
 
 
 def indices(index: Any, n: int, label: str = "samples") -> Any:

@@ -12,7 +12,7 @@ import numpy as np
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, checked_members, checked_names, require_one_order
 from mklref.exceptions import InvalidKernel
-from mklref.kernels.protocol import KernelStack as KernelStack, indices, numbers
+from mklref.kernels.protocol import KernelStack as KernelStack, in_pairs, indices, numbers, sums_of_rows
 from mklref.kernels.validation import checked_gram, require_gram, require_psd, rounding_slack
 
 _LARGE = 128
@@ -105,10 +105,20 @@ class ArrayStack(KernelStack):
         return np.asarray(self.images_each(v[None])[0])
 
     def images_each(self, vectors: Array) -> Array:
-        return np.array([_in_blocks(matrix, vectors) for matrix in self.matrices]).swapaxes(0, 1)
+        (M, n, _), h, array = self.shape, math.isqrt(self.shape[1]), self._array
+        many, step = max(1, _BLOCK // n**2), n if self.dtype == np.float64 else h * max(1, _BLOCK // (h * n))
+        images = np.empty((len(vectors), M, n))
+        for m in range(0, M, many):
+            some = np.stack(self.matrices[m : m + many]) if array is None else array[m : m + many]
+            parts = [
+                sums_of_rows(some[:, i : i + step].astype(np.float64, copy=False), vectors[:, i : i + step], h)
+                for i in range(0, n, step)
+            ]
+            images[:, m : m + many] = in_pairs(np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0])
+        return images
 
     def roundings(self, k: int) -> float:
-        h, n = _rows_at_once(self.shape[1]), self.shape[1]
+        n, h = self.shape[1], math.isqrt(self.shape[1])
         return min(float(k), h + math.ceil(math.log2(-(-n // h))))
 
     def part(self, samples: Any) -> ArrayStack:
@@ -123,12 +133,20 @@ class ArrayStack(KernelStack):
         return np.stack([matrix[index] for matrix in self.matrices])
 
     def dense(self) -> FloatArray:
+        return np.stack(self.matrices) if self._array is None else self._array
+
+    @cached_property
+    def _array(self) -> FloatArray | None:
+        """The one array in which all matrices lie in order, if they do."""
         base = self.matrices[0].base
         if isinstance(base, np.ndarray) and base.shape == self.shape and base.dtype == self.dtype:
             starts = [part.ctypes.data for part in base]
             if base.flags.c_contiguous and starts == [matrix.ctypes.data for matrix in self.matrices]:
                 return base
-        return np.stack(self.matrices)
+        return None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name != "_array"}  # the matrices again
 
     @cached_property
     def own_diagonals(self) -> Array:
@@ -185,32 +203,6 @@ def _product(matrix: FloatArray, v: Array) -> Array:
         np.copyto(rows, matrix[i : i + len(rows)])
         np.matmul(rows, v, out=product[i : i + len(rows)])
     return product
-
-
-def _in_blocks(matrix: FloatArray, vectors: Array) -> Array:
-    """V K (k, n) of a symmetric matrix, h rows at a time, and these in pairs: BLAS may add up n one after the other."""
-    n, h, parts = len(matrix), _rows_at_once(len(matrix)), []
-    step = h * max(1, _BLOCK // (h * n))
-    for i in range(0, n, step):
-        rows, v = matrix[i : i + step].astype(np.float64, copy=False), vectors[:, i : i + step]
-        whole = len(rows) - len(rows) % h
-        if h == 1:
-            parts.append(v.T[:, :, None] * rows[:, None])
-        else:
-            parts.append(v[:, :whole].reshape(len(v), -1, h).swapaxes(0, 1) @ rows[:whole].reshape(-1, h, n))
-    if n % h:
-        parts.append((v[:, whole:] @ rows[whole:])[None])
-    total = np.concatenate(parts)
-    while len(total) > 1:
-        half = (len(total) + 1) // 2
-        total[: len(total) - half] += total[half:]
-        total = total[:half]
-    return np.asarray(total[0])
-
-
-def _rows_at_once(n: int) -> int:
-    """h, of which h + log2(n/h) products and sums are few and quick."""
-    return math.isqrt(n) if n >= 64 else 1
 
 
 def stack(kernels: Any, names: Sequence[str] | None = None) -> KernelStack:

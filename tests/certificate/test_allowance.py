@@ -181,11 +181,11 @@ def test_allowances_are_what_their_formulas_say(loss, rng, monkeypatch):
     beta[::3] = 0.0
     y, size, d, v = problem.y * (c_b == 0.0), np.abs(beta), np.sqrt(np.diagonal(K, axis1=1, axis2=2)), K @ beta
     reach = d @ size
-    squares = u * (6 * reach**2 + 16 * np.abs(v) @ size) + support * tiny * (1.0 + size.sum())
+    squares = u * (7 * reach**2 + 16 * np.abs(v) @ size) + support * tiny * (1.0 + size.sum())
     np.testing.assert_allclose(allowance.squares_error(problem, beta, v), squares, rtol=1e-9)
 
     t = theta @ v + b
-    e = 6 * u * (theta * reach) @ d + support * tiny * theta.sum()
+    e = 7 * u * (theta * reach) @ d + support * tiny * theta.sum()
     e += u * (3 * theta @ np.abs(v) + np.abs(t) + np.abs(y - t))
     np.testing.assert_allclose(allowance.score_bounds(problem, beta, theta, v, b), [t - e, t + e], rtol=1e-12)
     losses = problem.costs @ np.maximum(*(problem.loss.value(end, problem.y) for end in (t - e, t + e)))
@@ -200,7 +200,7 @@ def test_allowances_are_what_their_formulas_say(loss, rng, monkeypatch):
     assert allowance.entries_error(problem, beta, theta) == pytest.approx(entries, rel=1e-9, abs=0.0)
     steepest = np.where(size > 0.0, 0.3, 0.0) if loss in ("hinge", "one_class") else size
     for slopes, kinks in ((steepest, True), (size, False)):
-        weights = 6 * u * reach * (d @ slopes)
+        weights = 7 * u * reach * (d @ slopes)
         np.testing.assert_allclose(allowance.weights_error(problem, beta, kinks), weights, rtol=1e-9)
     for regularizer, roundings in ((Lp(2), 4.0), (Tikhonov(1.5, 0.7), 4.0 * (1.0 + abs(np.log(7.0))))):
         assert allowance.penalty_error(regularizer, 7.0, 4) == pytest.approx((4.0 + roundings) * u * 7.0, rel=1e-12)

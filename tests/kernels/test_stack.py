@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 import sys
 
@@ -186,3 +187,13 @@ def test_numpy_makes_an_array_of_any_stack(K):
     copied = np.array(stack(K))
     copied[:] = 0.0
     assert np.asarray(stack(K)).any()
+
+
+def test_matrices_of_one_array_are_pickled_once():
+    """A view of all of them is kept for products, and made again where they are read."""
+    made = stack(make_kernels(n=60))
+    v = np.arange(60.0)
+    images = made.images(v)
+    bits = pickle.dumps(made)
+    assert len(bits) < 1.2 * made.dense().nbytes
+    np.testing.assert_array_equal(pickle.loads(bits).images(v), images)
