@@ -8,7 +8,7 @@ import pytest
 from makers import make_samples
 
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
-from mklref.kernels import gaussian, linear, on, per_group, per_variable
+from mklref.kernels import check_psd, gaussian, linear, matching, on, parse, per_group, per_variable
 
 NAMES = ["blood_iron", "age", "blood_zinc", "eye_left", "eye_right_far"]
 
@@ -67,6 +67,16 @@ def test_single_variables_of_groups(frame):
     assert list(single.groups) == NAMES
     np.testing.assert_array_equal(K.dense(), single.dense()[[0, 2, 1, 3, 4]])
     assert (linear() + gaussian(1.0)).fit(frame).groups == {"all variables": (0, 1)}
+
+
+def test_the_matching_kernel_counts_equal_variables(rng):
+    codes = rng.integers(0, 3, (12, 4)).astype(float)
+    K = parse("matching").fit(codes).dense()[0]
+    assert K[2, 5] == np.mean(codes[2] == codes[5])
+    check_psd(K)
+    onehot = (codes[:, :, None] == np.arange(3)).reshape(12, -1).astype(float)
+    np.testing.assert_allclose(K, onehot @ onehot.T / 4.0)
+    np.testing.assert_array_equal(matching().fit(codes).new(codes[:3])[0], K[:3])
 
 
 @pytest.mark.parametrize(
