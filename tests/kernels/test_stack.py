@@ -159,14 +159,19 @@ def test_gram_matrices_of_other_samples_are_no_stack(K):
         stack([frame, K[1], frame.loc[ids[::-1], ids[::-1]]])
 
 
-def test_nested_lists_and_integers_become_float64():
-    S = stack([[[2, 1], [1, 2]], [[1, 0], [0, 1]]])
+@pytest.mark.parametrize(
+    "given",
+    [
+        [[[2, 1], [1, 2]], [[1, 0], [0, 1]]],
+        np.array([[[2, 1], [1, 2]], [[1, 0], [0, 1]]], dtype=np.float16),
+        [np.array([[2, 1], [1, 2]], dtype=np.float32), np.eye(2)],
+    ],
+    ids=["lists of integers", "half precision", "mixed precision"],
+)
+def test_other_numbers_become_float64(given):
+    S = stack(given)
     assert S.dtype == np.float64
     np.testing.assert_array_equal(S.combine(np.array([1.0, 10.0])), [[12, 1], [1, 12]])
-
-
-def test_mixed_precision_becomes_float64(K):
-    assert stack([K[0].astype(np.float32), K[1].astype(np.float64)]).dtype == np.float64
 
 
 def test_inputs_are_never_written_to(K, v, rng):

@@ -150,13 +150,6 @@ def test_long_doubles_must_fit_float64(K):
         stack(wide)
 
 
-def test_half_precision_becomes_float64(K):
-    half = K.astype(np.float16)
-    S = stack(half)
-    assert S.dtype == np.float64
-    np.testing.assert_array_equal(S.dense(), half)
-
-
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_check_psd_returns_the_smallest_eigenvalue(rng, dtype):
     assert check_psd(spectrum(rng, np.arange(1.0, 9.0), dtype)) == pytest.approx(1.0, rel=1e-5)
