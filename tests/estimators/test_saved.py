@@ -35,7 +35,7 @@ MODELS = {
     "spherical": MKLClassifier(SPECIFICATION, normalize="spherical", center=True, multiclass="independent"),
     "pairs": MKLClassifier(SPECIFICATION, strategy="one_vs_one", norm=Groups([[0], [1, 2]], 0.5, 0.5)),
     "regressor": MKLRegressor("rbf:1", loss=EpsilonInsensitive(0.2), normalize=None, norm=np.inf),
-    "several texts": MKLClassifier(["linear", "rbf:0.5..2:2"], norm=Fixed([0.5, 0.0, 0.25]), loss="logistic"),
+    "several texts": MKLClassifier(["rbf:0.5..2:2", "linear"], norm=Fixed([0.5, 0.0, 0.25]), loss="logistic"),
     "an array": MKLRegressor(SPECIFICATION, norm=Mahalanobis(np.eye(3) + 0.5), loss="squared"),
     "one class": MKLOneClass(SPECIFICATION, nu=0.4, normalize="trace"),
     "precomputed": MKLClassifier("precomputed", center=True),
@@ -91,7 +91,7 @@ def test_saved_and_loaded_as_it_was_fitted_whatever_is_set_afterwards(three_clas
             np.testing.assert_array_equal(scores_of(own, X_new), scores)
         np.testing.assert_array_equal(loaded.predict(X_new), model.predict(X_new))
         assert plainly(loaded.get_params()) == parameters
-        for attribute in ("certificate_", "kernel_names_", "n_iter_", "kernel_groups_", "offset_"):
+        for attribute in ("certificate_", "kernel_names_", "n_iter_", "kernel_groups_", "offset_", "y_mean_", "y_scale_"):
             assert getattr(loaded, attribute, None) == getattr(model, attribute, None)
         np.testing.assert_array_equal(loaded.support_, model.support_)
         np.testing.assert_array_equal(loaded.weights_, model.weights_)
