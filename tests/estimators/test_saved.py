@@ -91,8 +91,8 @@ def test_saved_and_loaded_as_it_was_fitted_whatever_is_set_afterwards(three_clas
             np.testing.assert_array_equal(scores_of(own, X_new), scores)
         np.testing.assert_array_equal(loaded.predict(X_new), model.predict(X_new))
         assert plainly(loaded.get_params()) == parameters
-        for attribute in ("certificate_", "kernel_names_", "n_iter_", "kernel_groups_", "offset_", "y_mean_", "y_scale_"):
-            assert getattr(loaded, attribute, None) == getattr(model, attribute, None)
+        for one in ("certificate_", "kernel_names_", "n_iter_", "kernel_groups_", "offset_", "y_mean_", "y_scale_"):
+            assert getattr(loaded, one, None) == getattr(model, one, None)
         np.testing.assert_array_equal(loaded.support_, model.support_)
         np.testing.assert_array_equal(loaded.weights_, model.weights_)
 

@@ -76,16 +76,9 @@ def test_shape_dtype_length_and_names(K):
     assert S.names == ("K0", "K1", "K2", "K3")
     assert stack(K, names=list("abcd")).names == tuple("abcd")
     assert repr(S) == f"ArrayStack(shape=(4, 21, 21), dtype={K.dtype})"
-
-
-def test_names_must_be_as_many_as_kernels(K):
+    assert stack(S) is S
     with pytest.raises(InvalidKernel, match="2 names for 4 kernels; give one for each"):
         stack(K, names=["a", "b"])
-
-
-def test_a_stack_is_returned_as_it_is(K):
-    S = stack(K)
-    assert stack(S) is S
 
 
 def read_only(K, path):
