@@ -83,6 +83,13 @@ def data():
     return make_kernels(rng, X, M=3), np.digitize(X[:, 0] + 0.4 * rng.normal(size=27), [-0.5, 0.5])
 
 
+@pytest.fixture(scope="module")
+def client():
+    """Two workers of a Dask cluster in this process."""
+    with mklref.local_client(2, processes=False) as made:
+        yield made
+
+
 @pytest.fixture
 def interrupt(monkeypatch):
     """interrupt(home, name, k): the k-th call of a function sends SIGINT to this process, as Ctrl-C does.

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import socket
-import subprocess
 import sys
 import threading
 from dataclasses import replace
 from html import unescape
-from urllib.error import HTTPError
-from urllib.request import Request, urlopen
 
 import numpy as np
 import pytest
@@ -376,65 +372,3 @@ def test_nobody_computes_for_a_page_that_has_asked_anew():
         for k in range(serve.PAGES):
             server.ask(str(k), lambda: False)
         assert set(server.pages) == set(map(str, range(serve.PAGES)))
-
-
-@pytest.fixture(scope="module")
-def served():
-    """The address of an explorer, and its token."""
-    pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
-    command = [sys.executable, "-m", "mklref", "explore", "--no-browser", "--port", "0"]
-    with subprocess.Popen(
-        command,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # What runs in the background of a shell may ignore it.
-        preexec_fn=None if sys.platform == "win32" else lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    ) as process:
-        address = process.stdout.readline().split()[1]
-        yield address.partition("?access_token=")[::2]
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    assert process.returncode == 0  # Ctrl-C ends it well
-    assert "Traceback" not in out + err
-
-
-def test_the_server_answers_this_machine_and_whoever_has_the_token(served):
-    address, token = served
-    assert address.startswith("http://127.0.0.1:")
-    with urlopen(f"{address}?access_token={token}&C=1000", timeout=60) as answer:
-        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
-        text = answer.read().decode()
-    assert "<option selected>moons</option>" in text
-    state = json.loads(re.search(r'id="state">(.*?)</script>', text)[1].replace(r"\u003c", "<"))
-    assert state["C"] == ["1000.0", "10.0"]
-    with urlopen(f"{address}panels?access_token={token}&samples=20", timeout=60) as answer:
-        panels = [json.loads(line) for line in answer]
-    assert panels[-1] == ["end", ""]
-    with urlopen(f"{address}?access_token={token}&data=/own.csv", timeout=60) as answer:
-        assert "<option selected>/own.csv</option>" in answer.read().decode()
-    astray = [
-        (address, {}, 403),
-        (f"{address}?access_token={token}x", {}, 403),
-        (f"{address}panels?access_token=", {}, 403),
-        (f"{address}?access_token={token}", {"Host": "elsewhere.example"}, 403),
-        (f"{address}nothing?access_token={token}", {}, 404),
-    ]
-    for url, headers, status in astray:
-        with pytest.raises(HTTPError) as refused, urlopen(Request(url, headers=headers), timeout=60):
-            pass
-        assert refused.value.code == status
-        assert token not in refused.value.read().decode()
-
-
-def test_a_request_for_no_address_is_refused_in_words(served):
-    host = served[0].removeprefix("http://").rstrip("/")
-    name, _, port = host.partition(":")
-    for target in ("http://[", "http://a]b/"):
-        with socket.create_connection((name, int(port)), timeout=60) as connection:
-            connection.sendall(f"GET {target} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
-            assert b" 403 " in connection.recv(64)
-    with pytest.raises(HTTPError) as refused:
-        urlopen(f"{served[0]}panels?kernels={'linear,' * 10000}", timeout=60)
-    with refused.value as answer:
-        assert (answer.code, b"<" in answer.read()) == (414, False)  # which the page shows as it is

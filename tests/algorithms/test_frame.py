@@ -7,6 +7,7 @@ import inspect
 import pickle
 import re
 import types
+from functools import partial
 
 import numpy as np
 import pytest
@@ -133,22 +134,17 @@ def test_callback(name):
     assert {"objective", "svm_calls", "gradient_calls", "measures"} <= set(vars(seen[0]))
 
 
-@pytest.mark.parametrize("name", [*MINE, "lp_wrapper", "group_wrapper"])
-def test_a_callback_cannot_spoil_the_run(name):
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [*((name, {}) for name in (*MINE, "lp_wrapper", "group_wrapper")), ("group_wrapper", {"exponents": (1, 1)})],
+    ids=str,
+)
+def test_a_callback_cannot_spoil_the_run(name, options):
     """The records are the user's: what is written into them stays there."""
-    problem = small(name)
-    expected = algorithms.ALGORITHMS[name](problem, max_iter=8)
-    spoiled = algorithms.ALGORITHMS[name](problem, max_iter=8, callback=lambda record: record.weights.fill(np.nan))
-    assert spoiled.certificate == expected.certificate
+    solver = partial(algorithms.ALGORITHMS[name], small(name), max_iter=8, **options)
+    expected, spoiled = solver(), solver(callback=lambda record: record.weights.fill(np.nan))
+    assert spoiled.objective == expected.objective
     assert np.array_equal(spoiled.weights, expected.weights)
-
-
-def test_a_callback_cannot_spoil_a_stationary_point():
-    point = algorithms.group_wrapper(
-        small("group_wrapper"), exponents=(1, 1), callback=lambda record: record.weights.fill(np.nan)
-    )
-    assert point.status is Status.STATIONARY
-    assert np.isfinite(point.weights).all()
 
 
 @every_algorithm

@@ -173,12 +173,9 @@ def test_stationary_point(p, q):
     assert point.sigma2.sum() == pytest.approx(1.0, abs=1e-12)
     assert min(point.sigma1.min(), point.sigma2.min()) >= 0.0
     machine = problem.replace(regularizer=Fixed(point.weights))
-    assert complaints(machine, dataclasses.replace(point.machine, history=_one_record(point)), 1e-6) == []
+    solution = dataclasses.replace(point.machine, history=History(point.history.records[:1]))
+    assert complaints(machine, solution, 1e-6) == []
     assert point.objective == pytest.approx(min(point.objectives), rel=1e-9)
-
-
-def _one_record(point):
-    return History(point.history.records[:1])
 
 
 def test_restarts_find_other_ends_and_keep_the_lowest():

@@ -75,10 +75,13 @@ def explorer():
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
         text=True,
         # What runs in the background of a shell may ignore it.
         preexec_fn=None if sys.platform == "win32" else lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as process:
         yield re.search(r"http\S+", process.stdout.readline()).group()
         process.send_signal(signal.SIGINT)
-        process.wait(60)
+        out, err = process.communicate(timeout=60)
+    assert process.returncode == 0  # Ctrl-C ends it well
+    assert "Traceback" not in out + err

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import socket
 from dataclasses import replace
 from pathlib import Path
+from urllib.error import HTTPError
 from urllib.parse import urlencode
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -239,3 +243,45 @@ def test_long_numbers_beside_an_axis_are_not_cut(tab):
     tab.set_content(f"<body style='font-family: sans-serif'>{axes.svg()}")
     text, whole = (tab.locator(name).bounding_box() for name in ("text", "svg"))
     assert text["x"] >= whole["x"]
+
+
+def test_the_server_answers_this_machine_and_whoever_has_the_token(explorer):
+    address, token = explorer.split("?access_token=")
+    assert address.startswith("http://127.0.0.1:")
+    with urlopen(f"{address}?access_token={token}&C=1000", timeout=60) as answer:
+        assert "frame-ancestors 'none'" in answer.headers["Content-Security-Policy"]
+        text = answer.read().decode()
+    assert "<option selected>moons</option>" in text
+    state = json.loads(re.search(r'id="state">(.*?)</script>', text)[1].replace(r"\u003c", "<"))
+    assert state["C"] == ["1000.0", "10.0"]
+    with urlopen(f"{address}panels?access_token={token}&samples=20", timeout=60) as answer:
+        panels = [json.loads(line) for line in answer]
+    assert panels[-1] == ["end", ""]
+    with urlopen(f"{address}?access_token={token}&data=/own.csv", timeout=60) as answer:
+        assert "<option selected>/own.csv</option>" in answer.read().decode()
+    astray = [
+        (address, {}, 403),
+        (f"{address}?access_token={token}x", {}, 403),
+        (f"{address}panels?access_token=", {}, 403),
+        (f"{address}?access_token={token}", {"Host": "elsewhere.example"}, 403),
+        (f"{address}nothing?access_token={token}", {}, 404),
+    ]
+    for url, headers, status in astray:
+        with pytest.raises(HTTPError) as refused, urlopen(Request(url, headers=headers), timeout=60):
+            pass
+        assert refused.value.code == status
+        assert token not in refused.value.read().decode()
+
+
+def test_a_request_for_no_address_is_refused_in_words(explorer):
+    address = explorer.partition("?")[0]
+    host = address.removeprefix("http://").rstrip("/")
+    name, _, port = host.partition(":")
+    for target in ("http://[", "http://a]b/"):
+        with socket.create_connection((name, int(port)), timeout=60) as connection:
+            connection.sendall(f"GET {target} HTTP/1.0\r\nHost: {host}\r\n\r\n".encode())
+            assert b" 403 " in connection.recv(64)
+    with pytest.raises(HTTPError) as refused:
+        urlopen(f"{address}panels?kernels={'linear,' * 10000}", timeout=60)
+    with refused.value as answer:
+        assert (answer.code, b"<" in answer.read()) == (414, False)  # which the page shows as it is

@@ -3,7 +3,7 @@
 Written from the statement, with nothing of the package but the data of a problem: every number is a ball that contains
 the true one, 300 bits wide, for the transcendental losses and the powers of the norms as well.
 
-Certificates against ball arithmetic: what they claim of their own points, at every scale.
+Certificates against ball arithmetic: what they claim of their own points, at every scale; against optima in 80 digits.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from flint import arb, ctx
 from makers import LOSSES, make_targets
 
 from mklref import Problem, certify, solve
+from mklref.certificate import rigorous
 from mklref.regularizers import Fixed, Groups, Lp, Tikhonov
+from validation import rigorous as fuzz
 
 BITS = 300
 HALF = arb(0.5)
@@ -190,3 +192,25 @@ def test_and_hardly_wider_than_they_have_to_be(loss, backend, rng):
     plain = certify(problem, found.dual_coef, weights=found.weights, intercept=found.intercept)
     assert abs(float(dual - arb(plain.lower))) <= 1e-12 * size
     assert abs(float(primal - arb(plain.upper))) <= 1e-12 * size
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("first", [0, 10, 20, 30])
+def test_no_interval_misses_an_optimum_of_80_digits(first):
+    results = [fuzz.check(seed) for seed in range(first, first + 10)]
+    assert [line for result in results for line in result["wrong"]] == []
+    assert sum(result.get("width", 1.0) < 1e-14 for result in results) >= 6  # of those solved in time
+
+
+def test_an_optimum_far_below_the_costs_is_enclosed_in_its_own_digits():
+    """Logistic losses of 4e-118: ln(1 + x) of so small an x has no digits left in 1 + x."""
+    result = fuzz.check(430)
+    assert result["wrong"] == []
+    assert 0.0 < result["width"] < 1e-40
+
+
+def test_the_fuzz_can_see_a_wrong_bound(monkeypatch):
+    """R* that is too small by a relative 1e-12 shows in several problems."""
+    true = rigorous.conjugate
+    monkeypatch.setattr(rigorous, "conjugate", lambda regularizer, q: true(regularizer, q) * (1 - 10**-9))
+    assert sum(bool(fuzz.check(seed)["wrong"]) for seed in range(8)) >= 3

@@ -1,12 +1,9 @@
-"""`certify(..., rigorous=True)` end to end: tiers, backends, bad points, extreme scales, and optima in 80 digits."""
+"""`certify(..., rigorous=True)` end to end: tiers, backends, bad points, and extreme scales."""
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import math
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,8 +11,7 @@ from certificate.points import REGULARIZERS, proven
 from makers import LOSSES, agree, make_kernels, make_problem, make_samples
 
 from mklref import certify, solve
-from mklref.certificate import RigorousCertificate, products, rigorous
-from mklref.certificate.definite import fingerprint
+from mklref.certificate import RigorousCertificate, rigorous
 from mklref.certificate.loss_terms import Scores, stretch
 from mklref.certificate.rounding import Interval
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType, NotApplicable
@@ -25,7 +21,6 @@ from mklref.problem import Problem
 from mklref.regularizers import BlockNorm, ElasticNet, Fixed, Lp, Power
 from mklref.solution import Status
 
-ROOT = Path(__file__).parent.parent.parent
 BACKENDS = ("fast", "sliced", "exact")
 
 
@@ -131,18 +126,6 @@ def test_a_proof_belongs_to_the_bytes_of_the_kernels():
         certify(problem, 0.1 * problem.y, rigorous=True)
     with pytest.raises(InvalidInput, match="written to since they were certified"):
         old.to_dict()
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_every_change_changes_the_fingerprint(dtype, rng):
-    K = rng.normal(size=(2, 7, 7)).astype(dtype)
-    seen = {fingerprint(ArrayStack(list(K)))}
-    for index in [(0, 0, 0), (1, 6, 6), (0, 3, 4)]:
-        changed = K.copy()
-        changed[index] = np.nextafter(changed[index], dtype(9.0))
-        seen.add(fingerprint(ArrayStack(list(changed))))
-    seen |= {fingerprint(ArrayStack([K[1], K[0]])), fingerprint(ArrayStack(list(-K)))}
-    assert len(seen) == 6
 
 
 def indefinite(smallest):
@@ -402,46 +385,3 @@ def test_one_class_machines_move_their_intercept_off_the_kink():
     assert np.array_equal(found.weights, solution.weights)
     assert 0.0 < found.intercept - solution.intercept < 1e-11
     assert 0.0 <= found.slack <= 1e-12
-
-
-def test_pieces_of_rows_are_summed_whatever_n(monkeypatch, rng):
-    monkeypatch.setattr(products, "_ROWS", 4)
-    for n in (2, 4, 5, 8, 11):
-        K = rng.normal(size=(n, n))
-        image, _ = products.fast(K @ K.T, np.ones(n), 0.0)
-        np.testing.assert_allclose(image.lower, (K @ K.T).sum(axis=1), rtol=1e-10)
-
-
-@pytest.fixture(scope="module")
-def fuzz():
-    """The fuzz of the validation folder, by its path: the folder is no part of the installed package."""
-    sys.path.insert(0, str(ROOT))
-    try:
-        spec = importlib.util.spec_from_file_location("validation.rigorous", ROOT / "validation" / "rigorous.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(ROOT))
-    return module
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("first", [0, 10, 20, 30])
-def test_no_interval_misses_an_optimum_of_80_digits(fuzz, first):
-    results = [fuzz.check(seed) for seed in range(first, first + 10)]
-    assert [line for result in results for line in result["wrong"]] == []
-    assert sum(result.get("width", 1.0) < 1e-14 for result in results) >= 6  # of those solved in time
-
-
-def test_an_optimum_far_below_the_costs_is_enclosed_in_its_own_digits(fuzz):
-    """Logistic losses of 4e-118: ln(1 + x) of so small an x has no digits left in 1 + x."""
-    result = fuzz.check(430)
-    assert result["wrong"] == []
-    assert 0.0 < result["width"] < 1e-40
-
-
-def test_the_fuzz_can_see_a_wrong_bound(fuzz, monkeypatch):
-    """R* that is too small by a relative 1e-12 shows in several problems."""
-    true = rigorous.conjugate
-    monkeypatch.setattr(rigorous, "conjugate", lambda regularizer, q: true(regularizer, q) * (1 - 10**-9))
-    assert sum(bool(fuzz.check(seed)["wrong"]) for seed in range(8)) >= 3

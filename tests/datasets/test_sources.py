@@ -15,6 +15,7 @@ from scipy.stats import norm
 
 from mklref import datasets
 from mklref.datasets import remote
+from mklref.datasets.record import mean_and_deviation
 from mklref.exceptions import DataUnavailable, InvalidParameter, InvalidType, UnsafeFile
 
 
@@ -147,6 +148,28 @@ def test_generators_are_seeded_and_pass_for_data_sets(make):
     assert one.X.shape == (len(one.y), len(one.features))
     part = one.standardized().subset(10, 0)
     assert (type(part), len(part.y)) == (type(one), 10)
+
+
+def test_standardized(rng):
+    X = rng.normal(size=(20, 3)) * [1.0, 50.0, 0.0] + [0.1, -7.0, 0.1]
+    data = datasets.Dataset("d", X, np.ones(20), ("a", "b", "c"), "here").standardized()
+    np.testing.assert_allclose(data.X.mean(axis=0), 0.0, atol=1e-14)
+    np.testing.assert_allclose(data.X.std(axis=0), [1.0, 1.0, 0.0], atol=1e-14)
+    np.testing.assert_array_equal(data.X[:, 2], 0.0)
+    assert mean_and_deviation(np.full(3, 0.1)) == (0.1, 1.0)
+    extreme = datasets.Dataset("d", X * [1e200, 1e-200, 1.0], np.ones(20), ("a", "b", "c"), "here").standardized()
+    np.testing.assert_allclose(extreme.X, data.X, atol=1e-12)
+
+
+def test_subset_is_seeded_and_keeps_rows_together():
+    data = datasets.load("breast_cancer")
+    drawn, again, other = data.subset(50, 1), data.subset(50, 1), data.subset(50, 2)
+    np.testing.assert_array_equal(drawn.X, again.X)
+    assert not np.array_equal(drawn.X, other.X)
+    rows = [int(np.flatnonzero((x == data.X).all(axis=1))[0]) for x in drawn.X]
+    assert rows == sorted(set(rows))
+    assert drawn.y.tolist() == data.y[rows].tolist()
+    assert data.subset(569, 1) is data
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,17 @@
-"""Tables and texts: names of columns, groups of kernels, texts among numbers, names of classes.
+"""Tables and texts: names of columns, groups of kernels, texts and dates among numbers, scales, sparse samples.
 
 Estimators on kernels that are evaluated when they are read.
 """
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pandas as pd
 import pytest
 from makers import stacked_kernels
+from scipy.sparse import csr_array, vstack
 from sklearn.base import clone
 from sklearn.kernel_approximation import Nystroem
 from sklearn.linear_model import LogisticRegression
@@ -17,8 +20,17 @@ from sklearn.pipeline import make_pipeline
 
 from mklref import Groups
 from mklref.estimators import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor, TableEncoder
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget, InvalidType
+from mklref.estimators.gram import raw_family
+from mklref.exceptions import (
+    ConstantKernelWarning,
+    InvalidInput,
+    InvalidParameter,
+    InvalidTarget,
+    InvalidType,
+    ScaleWarning,
+)
 from mklref.kernels import gaussian, linear, per_variable
+from mklref.kernels.transforms import Normalizer
 
 SPECIFICATION = "linear,rbf:0.5..2:2"
 
@@ -99,6 +111,67 @@ def test_texts_among_numbers(three_classes):
     for cells in (["Rome", None] * 18, pd.date_range("2020", periods=36)):
         with pytest.raises(InvalidInput, match=r"texts or dates among its numbers in town.*turn dates into numbers"):
             MKLClassifier("linear").fit(frame.assign(town=cells), y)
+
+
+def test_a_column_that_never_changes_is_named_and_goes_on(three_classes):
+    X, y, X_new = three_classes
+    constant = np.c_[X, np.full(36, 7.0)]
+    for options in ({}, {"center": True}, {"center": True, "normalize": "spherical"}, {"norm": np.inf}):
+        model = MKLClassifier("per_variable(linear), rbf(1)", **options)
+        with pytest.warns(ConstantKernelWarning, match=r"on the training samples, .* weight 0: linear\[x3\]\. Leave"):
+            model.fit(constant, y)
+        assert model.weights_[3] == 0.0
+        assert np.isfinite(model.decision_function(np.c_[X_new, np.full(9, 8.0)])).all()
+
+
+def test_variables_of_very_different_scales_are_named(three_classes):
+    X, y, _ = three_classes
+    wide = pd.DataFrame(X * [1.0, 1e3, 1.0], columns=["dose", "income", "age"])
+    wide["rare"] = np.arange(36) == 0
+    with pytest.warns(ScaleWarning, match=r"'income' has a .* of 895, '(dose|age)' one of .*StandardScaler"):
+        MKLClassifier("linear").fit(wide, y)
+    for kernels in ("per_variable(rbf(1))", "on(few, [dose, age, rare], linear)", [lambda A, B: A @ B.T]):
+        MKLClassifier(kernels).fit(wide, y)
+
+
+class Polars:
+    """A data frame as polars has it: types without a kind, and an array of numbers of whatever the columns hold."""
+
+    def __init__(self, **columns):
+        self.columns, self._cells = list(columns), [np.asarray(cells) for cells in columns.values()]
+        self.shape = (len(self._cells[0]), len(self._cells))
+        self.dtypes = [SimpleNamespace(is_temporal=lambda c=cells: c.dtype.kind in "mM") for cells in self._cells]
+
+    def get_columns(self):
+        return self._cells
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __array__(self, dtype=None, copy=None):
+        if any(cells.dtype.kind == "U" for cells in self._cells):
+            raise TypeError("no common DType exists")
+        return np.stack([cells.astype(np.int64) for cells in self._cells], axis=1)
+
+
+@pytest.mark.parametrize("others", [{}, {"town": ["a", "b"] * 3}])
+def test_times_of_other_tables_are_no_numbers(others):
+    """polars would give the days since 1970, and no word of them."""
+    y = [0, 1] * 3
+    frame = Polars(age=np.arange(6), day=np.arange(6).astype("M8[D]"), **others)
+    with pytest.raises(InvalidInput, match=r"X holds texts or dates among its numbers in day(, town)?: encode"):
+        MKLClassifier("linear").fit(frame, y)
+    with pytest.raises(InvalidType, match="the block 'b' of X holds dates or times"):
+        MKLClassifier("linear").fit({"a": Polars(age=np.arange(6)), "b": frame}, y)
+    model = MKLClassifier("linear").fit(Polars(age=np.arange(6)), y)
+    with pytest.raises(InvalidInput, match="X holds texts or dates among its numbers in age: "):
+        model.predict(Polars(age=np.arange(6).astype("m8[s]")))
+
+
+@pytest.mark.parametrize(("name", "remedy"), [("collect", r"X\.collect\(\)"), ("column_names", r"X\.to_pandas\(\)")])
+def test_tables_that_are_not_read_are_refused(name, remedy):
+    with pytest.raises(InvalidType, match=f"X is Unread, no table of numbers yet; give {remedy}"):
+        MKLClassifier("linear").fit(type("Unread", (), {name: None})(), [0, 1])
 
 
 def test_texts(tmp_path):
@@ -202,3 +275,37 @@ def test_an_approximated_kernel_may_be_0(approximation):
     model = MKLClassifier("per_variable(linear)", norm=2, approximation=approximation).fit(X, X[:, 0] > 0.0)
     assert model.weights_[1] == 0.0
     assert model.score(X, X[:, 0] > 0.0) > 0.8
+
+
+@pytest.mark.parametrize("options", [{}, {"center": True}, {"normalize": "spherical"}])
+def test_sparse_samples_are_as_dense_ones(three_classes, options):
+    X, y, X_new = (np.where(np.abs(a) > 0.5, a, 0.0) if a.dtype.kind == "f" else a for a in three_classes)
+    model = MKLClassifier("linear, poly(2), total(linear, poly(3))", norm=2.0, tol=1e-8, **options)
+    dense = clone(model).fit(X, y)
+    weight = np.random.default_rng(0).integers(0, 3, 36)
+    frame, frame_new = (pd.DataFrame(a).astype(pd.SparseDtype("float", 0.0)) for a in (X, X_new))
+    for made, new in ((frame, frame_new), (csr_array(X), csr_array(X_new)), (csr_array(X).tocsc(), X_new)):
+        sparse = clone(model).fit(made, y)
+        np.testing.assert_allclose(sparse.decision_function(new), dense.decision_function(X_new), atol=1e-3)
+    assert cross_val_score(model, csr_array(X), y, cv=3).tolist() == cross_val_score(model, X, y, cv=3).tolist()
+    weighted, copied = (
+        clone(model).fit(csr_array(X), y, weight),
+        clone(model).fit(csr_array(X.repeat(weight, 0)), y.repeat(weight)),
+    )
+    np.testing.assert_allclose(weighted.decision_function(X_new), copied.decision_function(X_new), atol=1e-9)
+    turned = vstack([csr_array(X[:18]), csr_array(X[18:, ::-1])[:, ::-1]])  # sums of products in another order
+    gram = raw_family("linear", turned, None, "memory", Normalizer())[0].matrix(0)
+    np.testing.assert_array_equal(gram, gram.T)
+    for refused in (csr_array(X), frame):
+        with pytest.raises(InvalidType, match=r"X is sparse, which kernels of products .* sparse_threshold=0"):
+            MKLClassifier("rbf(1)").fit(refused, y)
+    with pytest.raises(InvalidParameter, match=r"saved with joblib\.dump"):
+        sparse.save("model.npz")
+
+
+@pytest.mark.parametrize(("scale", "kernel"), [(1e110, "poly:3"), (1e154, "linear")])
+def test_kernels_of_sparse_samples_that_overflow_are_named_as_those_of_dense_ones(three_classes, scale, kernel):
+    X, y, _ = three_classes
+    for samples in (X, csr_array(X)):
+        with pytest.raises(InvalidInput, match=f"kernel '{kernel}' overflows"):
+            MKLClassifier("linear, poly(3)").fit(scale * samples, y)

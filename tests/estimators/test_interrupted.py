@@ -147,7 +147,6 @@ def test_a_process_that_is_killed_and_a_backend_without_generators_are_said_so(s
         (TerminatedWorkerError("A worker process was unexpectedly terminated."), "a process was killed"),
         (KilledWorker("attempted to run task on 4 different workers"), "a worker of the cluster died at a task"),
         (CancelledError("scheduler-connection-lost"), "the connection to its scheduler, was lost; connect again"),
-        (RuntimeError("can't start new thread"), "no memory for 2 threads; give n_jobs=1"),
     ):
 
         def ended(tasks, raised=raised):

@@ -31,8 +31,7 @@ from mklref import (
     MKLRegressor,
     MKLRegressorCV,
 )
-from mklref.exceptions import UselessModelWarning
-from mklref.kernels.transforms import Normalizer
+from mklref.exceptions import ConstantKernelWarning, ScaleWarning, UselessModelWarning
 
 SEARCH = {"kernels": "linear, rbf(2)", "Cs": [1.0], "norms": [1.0], "cv": 2}
 ESTIMATORS = (
@@ -129,27 +128,6 @@ def test_weights_count_as_copies_to_the_last_digit(data, normalize, center):
             assert (weighted.y_mean_, weighted.y_scale_) == pytest.approx((copies.mean(), copies.std()), rel=1e-12)
 
 
-def test_weighted_statistics_are_those_of_copies(data):
-    """The closed forms against matrices that hold each sample as often as it weighs, kernels that come computed too."""
-    X = data[0][:9]
-    weight = np.array([1, 2, 3, 1, 1, 4, 1, 2, 1])
-    K, copies = X @ X.T + 1.0, X.repeat(weight, axis=0)
-    for method, center in product((None, "trace", "multiplicative", "spherical"), (False, True)):
-        weighted = Normalizer(method, center, weight.astype(float)).fit(K, "K")
-        copied = Normalizer(method, center).fit(copies @ copies.T + 1.0, "K")
-        np.testing.assert_allclose(
-            weighted.train(K).repeat(weight, 0).repeat(weight, 1), copied.train(copies @ copies.T + 1.0)
-        )
-        rows, own = X[:3] @ X.T + 1.0, np.sum(X[:3] ** 2, axis=1) + 1.0
-        new = weighted.new(rows, own).repeat(weight, axis=1)
-        np.testing.assert_allclose(new, copied.new(rows.repeat(weight, axis=1), own), rtol=1e-12, atol=1e-12)
-    precomputed = MKLClassifier("precomputed", norm=2.0, tol=1e-9)
-    y, several = np.arange(9) % 2, (copies @ copies.T + 1.0)[:, :, None]
-    weighted = clone(precomputed).fit(K[:, :, None], y, weight).decision_function(K[:, :, None])
-    copied = clone(precomputed).fit(several, y.repeat(weight)).decision_function(K.repeat(weight, axis=1)[:, :, None])
-    np.testing.assert_allclose(weighted, copied, atol=1e-3)
-
-
 @pytest.mark.parametrize("size", [1e-6, 1e-2, 1.0, 1e7])
 def test_targets_of_any_size_are_learned(data, size):
     """By default; without the scale a tube of 0.1 holds small targets whole, which is said."""
@@ -185,6 +163,32 @@ def test_clone_and_joblib(data):
     joblib.dump(model, file)
     file.seek(0)
     np.testing.assert_array_equal(joblib.load(file).decision_function(X), model.decision_function(X))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [MKLRegressor("linear"), MKLRegressor("linear", approximation=3), MKLRegressorCV("linear", Cs=[1.0], cv=2)],
+    ids=["regressor", "approximated", "search"],
+)
+def test_warnings_name_the_line_that_fits(model):
+    """Those of the samples, of kernels in a fold, and of the model, from whatever depth."""
+    X = np.random.default_rng(0).normal(size=(20, 2)) * [1.0, 1e4]
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model.set_params(kernels="linear, per_variable(linear)").fit(np.c_[X, np.arange(20) == 3], np.ones(20))
+    kinds = {ScaleWarning, UselessModelWarning} | ({ConstantKernelWarning} if hasattr(model, "cv") else set())
+    assert {one.category for one in caught} == kinds
+    assert {one.filename for one in caught} == {__file__}
+
+
+def test_warnings_name_the_line_of_the_user_through_scikit_learn_and_in_code_without_a_module():
+    X = np.random.default_rng(0).normal(size=(20, 2)) * [1.0, 1e4]
+    model = make_pipeline("passthrough", MKLRegressor("linear"))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        cross_val_score(model, X, X[:, 0], cv=2)
+        exec("model.fit(X, X[:, 0])", {"model": model, "X": X})
+    assert [one.filename for one in caught] == [__file__, __file__, "<string>"]
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Data frames as they are, blocks of variables, annotated data, sparse samples, targets, and honest errors."""
+"""Data frames as they are, blocks of variables, annotated data, targets, and honest errors."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from types import SimpleNamespace
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.model_selection import cross_val_score
 
 from mklref import MKLClassifier, MKLOneClass, MKLRegressor
 from mklref.estimators import TableEncoder, from_annotated, joined, table_pipeline
 from mklref.estimators.cells import cells_of, read
-from mklref.estimators.gram import raw_family
 from mklref.estimators.notations import dates, flags, numbers
 from mklref.exceptions import (
     InvalidInput,
@@ -26,8 +25,6 @@ from mklref.exceptions import (
     MKLWarning,
     UnsafeFile,
 )
-from mklref.kernels import check_psd, matching, parse
-from mklref.kernels.transforms import Normalizer
 from mklref.model_selection import evaluate
 
 
@@ -142,16 +139,6 @@ def test_a_data_frame_becomes_numbers_as_reported(frame):
         TableEncoder({"sex": "colour"}).fit(X)
     with pytest.raises(InvalidInput, match="several columns are named 'a'"):
         TableEncoder().fit(pd.DataFrame([[1, 2], [2, 3]], columns=["a", "a"]))
-
-
-def test_the_matching_kernel_counts_equal_variables(rng):
-    codes = rng.integers(0, 3, (12, 4)).astype(float)
-    K = parse("matching").fit(codes).dense()[0]
-    assert K[2, 5] == np.mean(codes[2] == codes[5])
-    check_psd(K)
-    onehot = (codes[:, :, None] == np.arange(3)).reshape(12, -1).astype(float)
-    np.testing.assert_allclose(K, onehot @ onehot.T / 4.0)
-    np.testing.assert_array_equal(matching().fit(codes).new(codes[:3])[0], K[:3])
 
 
 def test_blocks_of_variables(three_classes):
@@ -333,40 +320,6 @@ def test_files_of_annotated_data(tmp_path):
     np.testing.assert_array_equal(both["adt"], tables[1].iloc[:6])
 
 
-@pytest.mark.parametrize("options", [{}, {"center": True}, {"normalize": "spherical"}])
-def test_sparse_samples_are_as_dense_ones(three_classes, options):
-    X, y, X_new = (np.where(np.abs(a) > 0.5, a, 0.0) if a.dtype.kind == "f" else a for a in three_classes)
-    model = MKLClassifier("linear, poly(2), total(linear, poly(3))", norm=2.0, tol=1e-8, **options)
-    dense = clone(model).fit(X, y)
-    weight = np.random.default_rng(0).integers(0, 3, 36)
-    frame, frame_new = (pd.DataFrame(a).astype(pd.SparseDtype("float", 0.0)) for a in (X, X_new))
-    for made, new in ((frame, frame_new), (csr_array(X), csr_array(X_new)), (csr_array(X).tocsc(), X_new)):
-        sparse = clone(model).fit(made, y)
-        np.testing.assert_allclose(sparse.decision_function(new), dense.decision_function(X_new), atol=1e-3)
-    assert cross_val_score(model, csr_array(X), y, cv=3).tolist() == cross_val_score(model, X, y, cv=3).tolist()
-    weighted, copied = (
-        clone(model).fit(csr_array(X), y, weight),
-        clone(model).fit(csr_array(X.repeat(weight, 0)), y.repeat(weight)),
-    )
-    np.testing.assert_allclose(weighted.decision_function(X_new), copied.decision_function(X_new), atol=1e-9)
-    turned = vstack([csr_array(X[:18]), csr_array(X[18:, ::-1])[:, ::-1]])  # sums of products in another order
-    gram = raw_family("linear", turned, None, "memory", Normalizer())[0].matrix(0)
-    np.testing.assert_array_equal(gram, gram.T)
-    for refused in (csr_array(X), frame):
-        with pytest.raises(InvalidType, match=r"X is sparse, which kernels of products .* sparse_threshold=0"):
-            MKLClassifier("rbf(1)").fit(refused, y)
-    with pytest.raises(InvalidParameter, match=r"saved with joblib\.dump"):
-        sparse.save("model.npz")
-
-
-@pytest.mark.parametrize(("scale", "kernel"), [(1e110, "poly:3"), (1e154, "linear")])
-def test_kernels_of_sparse_samples_that_overflow_are_named_as_those_of_dense_ones(three_classes, scale, kernel):
-    X, y, _ = three_classes
-    for samples in (X, csr_array(X)):
-        with pytest.raises(InvalidInput, match=f"kernel '{kernel}' overflows"):
-            MKLClassifier("linear, poly(3)").fit(scale * samples, y)
-
-
 def test_losses_by_name_with_their_parameter(three_classes):
     X = three_classes[0]
     narrow, wide = (MKLRegressor("linear", loss=f"epsilon_insensitive:{e}").fit(X, X[:, 0] ** 2) for e in (0.01, 0.8))
@@ -431,43 +384,3 @@ def test_columns_may_be_counted():
 def test_copies_of_one_sample_are_no_samples(model, X):
     with pytest.raises(InvalidInput, match="X holds one sample, or copies of it; give at least two that differ"):
         model.fit(X)
-
-
-class Polars:
-    """A data frame as polars has it: types without a kind, and an array of numbers of whatever the columns hold."""
-
-    def __init__(self, **columns):
-        self.columns, self._cells = list(columns), [np.asarray(cells) for cells in columns.values()]
-        self.shape = (len(self._cells[0]), len(self._cells))
-        self.dtypes = [SimpleNamespace(is_temporal=lambda c=cells: c.dtype.kind in "mM") for cells in self._cells]
-
-    def get_columns(self):
-        return self._cells
-
-    def __len__(self):
-        return self.shape[0]
-
-    def __array__(self, dtype=None, copy=None):
-        if any(cells.dtype.kind == "U" for cells in self._cells):
-            raise TypeError("no common DType exists")
-        return np.stack([cells.astype(np.int64) for cells in self._cells], axis=1)
-
-
-@pytest.mark.parametrize("others", [{}, {"town": ["a", "b"] * 3}])
-def test_times_of_other_tables_are_no_numbers(others):
-    """polars would give the days since 1970, and no word of them."""
-    y = [0, 1] * 3
-    frame = Polars(age=np.arange(6), day=np.arange(6).astype("M8[D]"), **others)
-    with pytest.raises(InvalidInput, match=r"X holds texts or dates among its numbers in day(, town)?: encode"):
-        MKLClassifier("linear").fit(frame, y)
-    with pytest.raises(InvalidType, match="the block 'b' of X holds dates or times"):
-        MKLClassifier("linear").fit({"a": Polars(age=np.arange(6)), "b": frame}, y)
-    model = MKLClassifier("linear").fit(Polars(age=np.arange(6)), y)
-    with pytest.raises(InvalidInput, match="X holds texts or dates among its numbers in age: "):
-        model.predict(Polars(age=np.arange(6).astype("m8[s]")))
-
-
-@pytest.mark.parametrize(("name", "remedy"), [("collect", r"X\.collect\(\)"), ("column_names", r"X\.to_pandas\(\)")])
-def test_tables_that_are_not_read_are_refused(name, remedy):
-    with pytest.raises(InvalidType, match=f"X is Unread, no table of numbers yet; give {remedy}"):
-        MKLClassifier("linear").fit(type("Unread", (), {name: None})(), [0, 1])

@@ -4,19 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import h5py
 import numpy as np
 import pytest
 from makers import LOSSES, ROWS, agree, make_factored_problem as problem, make_factors as rows
-from scipy.sparse import csr_matrix
 
 import mklref
 from mklref import ElasticNet, Fixed, Groups, Lp, kernels, losses
 from mklref.certificate import numerical
-from mklref.exceptions import KernelsLost, NotApplicable
+from mklref.exceptions import NotApplicable
 from mklref.factored import path, solver as factored
 from mklref.factored.shard import Shard
-from mklref.multiclass import STRATEGIES
 from mklref.native import tuning
 from mklref.solution import Status
 
@@ -76,11 +73,13 @@ def test_several_classes_share_their_weights(loss, strategy):
 
 
 @pytest.mark.parametrize("loss", [losses.Logistic(), losses.Squared()], ids=str)
-def test_where_no_function_pays_its_penalty_the_weights_are_0(loss):
+def test_where_no_function_pays_its_penalty_the_weights_are_0_and_a_start(loss):
     """The path begins there, with v = 0; with its weights f was not 0, and the gap a third of the optimum."""
-    solution = mklref.solve(problem(loss, ElasticNet(0.4), C=1e-4, intercept=False))
-    assert solution.status is Status.OPTIMAL, solution.certificate
-    assert not solution.weights.any()
+    given = problem(loss, ElasticNet(0.4), intercept=False)
+    nothing = mklref.solve(given.replace(C=1e-4))
+    assert nothing.status is Status.OPTIMAL, nothing.certificate
+    assert not nothing.weights.any()
+    assert mklref.solve(given, start=nothing).status is Status.OPTIMAL
 
 
 @pytest.mark.parametrize("seed", [0, 1])
@@ -169,40 +168,6 @@ def test_variables_without_room_stay_where_they_are():
         assert np.array_equal(factored._towards(given, point, beta, np.ones(4)), beta)
 
 
-def test_the_storage_of_the_rows_changes_nothing(tmp_path):
-    L, score = rows(ranks=(3, 5))
-    L = [np.where(np.abs(one) > 0.2, one, 0.0).astype(np.float32) for one in L]
-    y = np.sign(score)
-    whole = np.hstack(L)
-    np.save(tmp_path / "rows.npy", whole)
-    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
-    forms = {
-        "arrays": L,
-        "views": [whole[:, :3], whole[:, 3:]],
-        "memory map": [mapped[:, :3], mapped[:, 3:]],
-        "float64": [one.astype(np.float64) for one in L],
-        "one sparse": [csr_matrix(L[0]), L[1]],
-        "sparse": [csr_matrix(one) for one in L],
-    }
-    solutions = {
-        name: mklref.solve(mklref.Problem(kernels.FactorStack(form), y, regularizer="l2"))
-        for name, form in forms.items()
-    }
-    for solution in solutions.values():
-        assert solution.status is mklref.Status.OPTIMAL
-        agree(solution, solutions["arrays"])
-
-
-@pytest.mark.parametrize("strategy", STRATEGIES)
-def test_a_class_that_a_part_of_the_samples_would_miss_has_its_machine(monkeypatch, strategy):
-    monkeypatch.setattr(factored, "_FEWEST", 20)
-    X = np.random.default_rng(0).normal(size=(400, 2))
-    y = 1 * (X[:, 0] > 0.0)
-    y[3] = 2
-    problem = mklref.MulticlassProblem(kernels.FactorStack([X]), y, regularizer=Lp(2), strategy=strategy)
-    assert mklref.solve(problem, tol=1e-3).status is Status.OPTIMAL
-
-
 def test_a_part_of_the_samples_and_another_solution_are_starts():
     given = problem(losses.Hinge(), Lp(4 / 3), n=18000, ranks=(3, 5), C=0.1)
     cold = mklref.solve(given)
@@ -288,19 +253,20 @@ def test_regularisers_at_the_ends_of_their_parameters_are_solved(loss, regulariz
 
 
 @pytest.mark.parametrize(
-    ("n", "loss", "regularizer", "C", "seed"),
+    ("n", "loss", "regularizer", "C", "seed", "most"),
     [
-        (400, "huber", ElasticNet(0.5, "ivanov"), 10.0, 1),
-        (400, "huber", Lp(1), 100.0, 0),
-        (400, "squared_hinge", Groups([[0, 1], [2, 3]], 1, 0), 10.0, 0),
-        (400, "epsilon_insensitive", Groups([[0, 1], [2, 3]], 0.3, 0.3), 10.0, 1),
-        (1500, "squared", Lp(4 / 3), 100.0, 2),
-        (5000, "huber", Lp(2), 10.0, 0),
-        (400, "logistic", Lp(1), 1e4, 0),
+        (400, "huber", ElasticNet(0.5, "ivanov"), 10.0, 1, 18),
+        (400, "huber", Lp(1), 100.0, 0, 18),
+        (400, "squared_hinge", Groups([[0, 1], [2, 3]], 1, 0), 10.0, 0, 18),
+        (400, "epsilon_insensitive", Groups([[0, 1], [2, 3]], 0.3, 0.3), 10.0, 1, 18),
+        (1500, "squared", Lp(4 / 3), 100.0, 2, 18),
+        (5000, "huber", Lp(2), 10.0, 0, 18),
+        (400, "logistic", Lp(1), 1e4, 0, 18),
+        (17000, "logistic", Lp(2), 100.0, 0, 7),  # from a part of the samples: 3, and 13 without
     ],
     ids=str,
 )
-def test_weights_of_a_penalty_that_is_a_small_share_of_the_objective_are_found(n, loss, regularizer, C, seed):
+def test_weights_of_a_penalty_that_is_a_small_share_of_the_objective_are_found(n, loss, regularizer, C, seed, most):
     """All of the signal is in one kernel: the bounds of the path meet, in v and beta, long before its weights do.
 
     From tau in units of the losses these took 15 to 36 steps; a start has tau of its gap, or a smooth loss weights
@@ -312,7 +278,7 @@ def test_weights_of_a_penalty_that_is_a_small_share_of_the_objective_are_found(n
     y = np.sign(scores) if loss in ("squared_hinge", "logistic") else scores
     solution = mklref.solve(mklref.Problem(kernels.FactorStack(L), y, C=C, loss=loss, regularizer=regularizer))
     assert solution.status is Status.OPTIMAL
-    assert solution.history.counters["steps"] <= 18
+    assert solution.history.counters["steps"] <= most
 
 
 @pytest.mark.parametrize("regularizer", [Lp(4 / 3), ElasticNet(0.4, "ivanov"), Groups([[0, 2], [1, 3]], 0.7, 0.0)])
@@ -469,42 +435,3 @@ def test_kernels_of_zeros_are_solved(loss):
     zeros = [np.zeros((ROWS, 2)), np.zeros((ROWS, 3), dtype=np.float32)]
     found = mklref.solve(given.replace(kernels=kernels.FactorStack(zeros)))
     assert found.status is Status.OPTIMAL
-
-
-def test_groups_that_share_their_weights_start_from_a_part_of_the_samples(monkeypatch):
-    monkeypatch.setattr(factored, "_FEWEST", 20)
-    found = mklref.solve(problem(losses.Hinge(), Groups([[0, 2], [1, 3]], 0.7, 0.0), n=1500, C=1.0))
-    assert found.status is Status.OPTIMAL
-
-
-def test_a_solution_without_weights_is_a_start():
-    nothing = mklref.solve(problem(losses.Squared(), ElasticNet(0.4), C=1e-4, intercept=False))
-    assert not nothing.weights.any()
-    found = mklref.solve(problem(losses.Squared(), ElasticNet(0.4), intercept=False), start=nothing)
-    assert found.status is Status.OPTIMAL
-
-
-@pytest.mark.parametrize(
-    ("happens", "said"),
-    [
-        ("closed", r"factor 'K0' cannot be read, .* its file has to stay open"),
-        ("cut", r"factor 'K0': rows 0 to 48 have shape \(40, 3\) now, and the array had \(48, 3\)"),
-        ("nan", r"factor 'K0': row 47 holds nan, which was not there when the stack was made"),
-    ],
-)
-def test_rows_that_are_lost_in_the_middle_are_named(tmp_path, happens, said):
-    L, score = rows()
-    file = h5py.File(tmp_path / "L.h5", "w")
-    held = file.create_dataset("L", data=L[0], maxshape=(None, 3), chunks=(8, 3))
-    given = mklref.Problem(kernels.FactorStack([held, L[1]]), np.sign(score))
-
-    def lose(record):
-        if happens == "closed":
-            file.close()
-        elif happens == "cut":
-            held.resize(40, axis=0)
-        else:
-            held[47, 0] = np.nan
-
-    with pytest.raises(KernelsLost, match=said):
-        mklref.solve(given, callback=lose)

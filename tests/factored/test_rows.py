@@ -14,6 +14,7 @@ from mklref.factored import path, solver
 from mklref.factored.nearby import Nearby
 from mklref.factored.rounds import samples_for
 from mklref.factored.shard import Own, Shard
+from mklref.multiclass import STRATEGIES
 
 
 def test_rows_are_drawn_without_bias_and_those_that_matter_always():
@@ -62,6 +63,22 @@ def test_features_that_say_nothing_of_the_labels_have_no_part_in_the_answer(monk
         solution = mklref.solve(mklref.Problem(kernels.FactorStack(factors), y))
         assert solution.status is mklref.Status.OPTIMAL
         assert solution.objective == pytest.approx(438.0, rel=1e-6)
+
+
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_a_class_that_a_part_of_the_samples_would_miss_has_its_machine(monkeypatch, strategy):
+    monkeypatch.setattr(solver, "_FEWEST", 20)
+    X = np.random.default_rng(0).normal(size=(400, 2))
+    y = 1 * (X[:, 0] > 0.0)
+    y[3] = 2
+    problem = mklref.MulticlassProblem(kernels.FactorStack([X]), y, regularizer=Lp(2), strategy=strategy)
+    assert mklref.solve(problem, tol=1e-3).status is mklref.Status.OPTIMAL
+
+
+def test_groups_that_share_their_weights_start_from_a_part_of_the_samples(monkeypatch):
+    monkeypatch.setattr(solver, "_FEWEST", 20)
+    found = mklref.solve(problem(losses.Hinge(), mklref.Groups([[0, 2], [1, 3]], 0.7, 0.0), n=1500, C=1.0))
+    assert found.status is mklref.Status.OPTIMAL
 
 
 ENDS = [losses.Hinge(), losses.SquaredHinge(), losses.Huber(0.5), losses.EpsilonInsensitive(0.2), losses.Pinball(0.3)]

@@ -21,7 +21,7 @@ from scipy.sparse import csr_matrix
 
 import mklref
 from mklref import DistributedLazyStack, DistributedStack, Lp, kernels
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotApplicable, PlainTextWarning
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotApplicable
 from mklref.factored import approach, cluster as clusters, path, tiles
 from mklref.factored.remote import Remote
 from mklref.factored.rounds import Rounds, opened, targets_between
@@ -45,12 +45,6 @@ def samples_left_out():
         patch.setattr(approach, "_ROUNDS", 2)
         patch.setattr(approach, "_CHANGE", 0.5)
         yield
-
-
-@pytest.fixture(scope="module")
-def client():
-    with mklref.local_client(2, processes=False) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")
@@ -354,33 +348,6 @@ def test_a_worker_that_is_slow_is_waited_for_and_the_wait_ends(client, monkeypat
     assert np.isfinite(told.value.solution.certificate.gap)
 
 
-def refused():
-    raise FileNotFoundError("part-7.npy")
-
-
-LATE = [np.where(np.arange(N)[:, None] == 290, np.nan, one) for one in L]
-
-
-@pytest.mark.parametrize(
-    ("factors", "error", "said"),
-    [
-        ([], InvalidInput, "empty"),
-        ([partial(loaded, 0, 1), partial(loaded, 1, 1)], InvalidInput, "n = 1 rows together"),
-        (L, InvalidType, "client=client"),
-        ([refused], InvalidInput, "source of shard 0 cannot be read: FileNotFoundError: part-7.npy"),
-        ([partial(loaded, 0, 9), partial(np.ones, (2, 9, 3))], InvalidInput, "shard 1 has names"),
-        ([da.from_array(one, chunks=(100, -1)) for one in LATE], InvalidInput, "shard 2 .*row 90 holds NaN"),
-        ([da.ones((9, 0), chunks=9)], InvalidInput, "no column"),
-        ([da.ones(9, chunks=9)], InvalidInput, "shape"),
-        ([da.ones((9, 1), chunks=3), da.ones((8, 1), chunks=4)], InvalidInput, "8 rows"),
-        ([da.from_array(L[0])[da.from_array(SCORE) > 0]], InvalidInput, "compute_chunk_sizes"),
-    ],
-)
-def test_what_no_stack_can_be_made_of_is_a_sentence(client, factors, error, said):
-    with pytest.raises(error, match=said):
-        DistributedStack(factors, client=client)
-
-
 def test_tiles_of_lazy_kernels_have_the_bits_of_one_process_and_survive_a_worker(processes, monkeypatch):
     X = np.random.default_rng(0).normal(size=(60, 3))
     family = kernels.gaussian([1.0, 3.0]) + kernels.linear() + kernels.per_variable(kernels.laplacian(1.0))
@@ -430,12 +397,3 @@ def test_a_client_has_to_be_open_and_its_workers_alike(client, monkeypatch):
     monkeypatch.setattr(clusters, "versions", lambda: {"numpy": next(known)})
     with pytest.raises(NotApplicable, match=r"numpy 2.0 there, 2.1 here"):
         solve(GIVEN, client=client)
-
-
-def test_plain_text_on_an_address_that_others_reach_is_warned_of(client, monkeypatch):
-    others = ["tcp://10.0.0.7:8786", "tcp://[2001:db8::1]:8786", "ws://cluster:80"]
-    own = ["tcp://127.0.0.1:8786", "tcp://[::1]:8786", "tcp://localhost:1", "tls://10.0.0.7:1", "inproc://10.0.0.7/1"]
-    assert [clusters._readable_by_others(address) for address in (*others, *own)] == [True] * 3 + [False] * 5
-    monkeypatch.setattr(clusters, "_readable_by_others", lambda address: True)
-    with pytest.warns(PlainTextWarning, match="Security"):
-        clusters.check_client(client)

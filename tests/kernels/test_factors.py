@@ -1,22 +1,33 @@
-"""Stacks of factors: the questions of every stack, what they are made of, and what is refused."""
+"""Stacks of factors, here and on workers: the questions of every stack, what they are made of, what is refused."""
 
 from __future__ import annotations
 
 import runpy
+from functools import partial
 from pathlib import Path
 
+import dask.array as da
 import h5py
 import numpy as np
 import pandas as pd
 import pytest
-from makers import agree
+from makers import agree, make_factors
 from scipy.sparse import csr_matrix
 from sklearn.kernel_approximation import Nystroem, RBFSampler
 from sklearn.preprocessing import OneHotEncoder
 
 import mklref
 from mklref import kernels
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, KernelsLost, NotApplicable, UnsafeFile
+from mklref.exceptions import (
+    InvalidInput,
+    InvalidParameter,
+    InvalidType,
+    KernelsLost,
+    NotApplicable,
+    PlainTextWarning,
+    UnsafeFile,
+)
+from mklref.factored import cluster as clusters
 from mklref.factored.remote import _of_rows
 
 RNG = np.random.default_rng(5)
@@ -268,3 +279,90 @@ def test_an_interval_is_that_of_certificates_of_each_multiple_of_the_dual_point(
         mklref.exact_interval(exact, exact, solution)
     with pytest.raises(InvalidType, match="solution is NoneType"):
         mklref.exact_interval(exact, approximation, None)
+
+
+def test_the_storage_of_the_rows_changes_nothing(tmp_path):
+    L, score = make_factors(ranks=(3, 5))
+    L = [np.where(np.abs(one) > 0.2, one, 0.0).astype(np.float32) for one in L]
+    y = np.sign(score)
+    whole = np.hstack(L)
+    np.save(tmp_path / "rows.npy", whole)
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    forms = {
+        "arrays": L,
+        "views": [whole[:, :3], whole[:, 3:]],
+        "memory map": [mapped[:, :3], mapped[:, 3:]],
+        "float64": [one.astype(np.float64) for one in L],
+        "one sparse": [csr_matrix(L[0]), L[1]],
+        "sparse": [csr_matrix(one) for one in L],
+    }
+    solutions = {
+        name: mklref.solve(mklref.Problem(kernels.FactorStack(form), y, regularizer="l2"))
+        for name, form in forms.items()
+    }
+    for solution in solutions.values():
+        assert solution.status is mklref.Status.OPTIMAL
+        agree(solution, solutions["arrays"])
+
+
+@pytest.mark.parametrize(
+    ("happens", "said"),
+    [
+        ("closed", r"factor 'K0' cannot be read, .* its file has to stay open"),
+        ("cut", r"factor 'K0': rows 0 to 48 have shape \(40, 3\) now, and the array had \(48, 3\)"),
+        ("nan", r"factor 'K0': row 47 holds nan, which was not there when the stack was made"),
+    ],
+)
+def test_rows_that_are_lost_in_the_middle_are_named(tmp_path, happens, said):
+    L, score = make_factors()
+    file = h5py.File(tmp_path / "L.h5", "w")
+    held = file.create_dataset("L", data=L[0], maxshape=(None, 3), chunks=(8, 3))
+    given = mklref.Problem(kernels.FactorStack([held, L[1]]), np.sign(score))
+
+    def lose(record):
+        if happens == "closed":
+            file.close()
+        elif happens == "cut":
+            held.resize(40, axis=0)
+        else:
+            held[47, 0] = np.nan
+
+    with pytest.raises(KernelsLost, match=said):
+        mklref.solve(given, callback=lose)
+
+
+def loaded(first, last):
+    return [one[first:last] for one in L]
+
+
+def refused():
+    raise FileNotFoundError("part-7.npy")
+
+
+@pytest.mark.parametrize(
+    ("factors", "error", "said"),
+    [
+        ([], InvalidInput, "empty"),
+        ([partial(loaded, 0, 1), partial(loaded, 1, 1)], InvalidInput, "n = 1 rows together"),
+        (L, InvalidType, "client=client"),
+        ([refused], InvalidInput, "source of shard 0 cannot be read: FileNotFoundError: part-7.npy"),
+        ([partial(loaded, 0, 9), partial(np.ones, (2, 9, 3))], InvalidInput, "shard 1 has names"),
+        ([da.from_array(LATE, chunks=(10, -1))], InvalidInput, "shard 3 .*row 0 holds NaN"),
+        ([da.ones((9, 0), chunks=9)], InvalidInput, "no column"),
+        ([da.ones(9, chunks=9)], InvalidInput, "shape"),
+        ([da.ones((9, 1), chunks=3), da.ones((8, 1), chunks=4)], InvalidInput, "8 rows"),
+        ([da.from_array(L[0])[da.from_array(L[1][:, 0]) > 0]], InvalidInput, "compute_chunk_sizes"),
+    ],
+)
+def test_what_no_stack_can_be_made_of_is_a_sentence(client, factors, error, said):
+    with pytest.raises(error, match=said):
+        mklref.DistributedStack(factors, client=client)
+
+
+def test_plain_text_on_an_address_that_others_reach_is_warned_of(client, monkeypatch):
+    others = ["tcp://10.0.0.7:8786", "tcp://[2001:db8::1]:8786", "ws://cluster:80"]
+    own = ["tcp://127.0.0.1:8786", "tcp://[::1]:8786", "tcp://localhost:1", "tls://10.0.0.7:1", "inproc://10.0.0.7/1"]
+    assert [clusters._readable_by_others(address) for address in (*others, *own)] == [True] * 3 + [False] * 5
+    monkeypatch.setattr(clusters, "_readable_by_others", lambda address: True)
+    with pytest.warns(PlainTextWarning, match="Security"):
+        clusters.check_client(client)

@@ -154,42 +154,50 @@ def test_a_constant_kernel_has_no_variance(constant):
         normalize([np.eye(5), np.full((5, 5), constant)], "multiplicative")
 
 
-def test_negative_diagonals_are_refused():
-    K = np.diag([1.0, -2.0, 0.5])
-    with pytest.raises(InvalidKernel, match=r"kernels\[0\] has trace -0\.5"):
-        normalize(K, "trace")
-    with pytest.raises(InvalidKernel, match=r"kernels\[0\] has k\(x, x\) = -2 at sample 1"):
-        normalize(K, "spherical")
-    with pytest.raises(InvalidKernel, match=r"the new samples has k\(x, x\) = -3 at sample 0"):
-        normalize(np.eye(3), "spherical", np.ones((1, 3)), [-3.0])
-
-
 @pytest.mark.parametrize("method", ["Trace", "", None, 3, ["trace"]])
 def test_unknown_methods_are_refused(joint, method):
     with pytest.raises(InvalidParameter, match=r"is unknown; known names: trace, multiplicative, spherical"):
         normalize(joint, method)
 
 
-def test_test_kernels_must_fit(joint):
-    K, K_new, diagonal_new = split(joint)
-    with pytest.raises(InvalidInput, match=r"K_new holds 2 kernels, K holds 3"):
-        center(K, K_new[:2])
-    with pytest.raises(InvalidInput, match=r"K_new\[0\] has shape \(17, 6\); expected \(k, 17\)"):
-        center(K, K_new.transpose(0, 2, 1))
-    spoiled = K_new.copy()
-    spoiled[2, 1, 3] = np.nan
-    with pytest.raises(InvalidInput, match=r"K_new\[2\]\[1, 3\] is nan"):
-        normalize(K, "trace", spoiled)
-    with pytest.raises(InvalidInput, match=r"diagonal_new is missing: 'spherical' divides"):
-        normalize(K, "spherical", K_new)
-    with pytest.raises(InvalidInput, match=r"diagonal_new\[0\] has shape \(5,\); expected \(6,\)"):
-        normalize(K, "spherical", K_new, diagonal_new[:, 1:])
-    with pytest.raises(InvalidInput, match=r"diagonal_new holds 1 kernels, K holds 3"):
-        normalize(K, "spherical", K_new, diagonal_new[:1])
-    with pytest.raises(InvalidType, match=r"K_new\[0\] is complex data"):
-        normalize(K, "trace", K_new.astype(complex))
-    with pytest.raises(InvalidKernel, match="not symmetric"):
-        center(joint[:, :N, 1 : N + 1])
+BAD = np.diag([1.0, -2.0, 0.5])
+
+
+@pytest.mark.parametrize(
+    ("use", "error", "says"),
+    [
+        (lambda K, L, d: center(K, L[:2]), InvalidInput, "K_new holds 2 kernels, K holds 3"),
+        (
+            lambda K, L, d: center(K, L.swapaxes(1, 2)),
+            InvalidInput,
+            r"K_new\[0\] has shape \(17, 6\); expected",
+        ),
+        (
+            lambda K, L, d: normalize(K, "trace", np.where(L[2, 1, 3] == L, np.nan, L)),
+            InvalidInput,
+            r"\[2\]\[1, 3\]",
+        ),
+        (lambda K, L, d: normalize(K, "trace", L * 1j), InvalidType, r"K_new\[0\] is complex data"),
+        (lambda K, L, d: normalize(K, "spherical", L), InvalidInput, "diagonal_new is missing: 'spherical' divides"),
+        (
+            lambda K, L, d: normalize(K, "spherical", L, d[:, 1:]),
+            InvalidInput,
+            r"\[0\] has shape \(5,\); expected",
+        ),
+        (lambda K, L, d: normalize(K, "spherical", L, d[:1]), InvalidInput, "diagonal_new holds 1 kernels, K holds 3"),
+        (lambda K, L, d: normalize(BAD, "trace"), InvalidKernel, r"kernels\[0\] has trace -0\.5"),
+        (lambda K, L, d: normalize(BAD, "spherical"), InvalidKernel, r"kernels\[0\] has k\(x, x\) = -2 at sample 1"),
+        (
+            lambda K, L, d: normalize(BAD**2, "spherical", [[1.0] * 3], [-3.0]),
+            InvalidKernel,
+            "new samples .* = -3",
+        ),
+        (lambda K, L, d: center(np.roll(K, 1, axis=2)), InvalidKernel, "not symmetric"),
+    ],
+)
+def test_what_is_refused(joint, use, error, says):
+    with pytest.raises(error, match=says):
+        use(*split(joint))
 
 
 def test_kernels_whose_sums_leave_float64_are_refused():

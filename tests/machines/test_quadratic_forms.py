@@ -21,6 +21,14 @@ def kernels(request, rng):
     return stack(np.stack([0.5 * (K + K.T) for K in grams]).astype(request.param))
 
 
+@pytest.fixture
+def begun(kernels, rng):
+    """The forms after one update, and its point."""
+    forms, beta = QuadraticForms(kernels), rng.normal(size=N)
+    forms.update(beta)
+    return forms, beta
+
+
 def images_of(kernels, beta):
     """K_m beta in float64, by definition."""
     return np.stack([K.astype(np.float64) @ beta for K in kernels.matrices])
@@ -44,10 +52,8 @@ def test_watched_kernels_are_exact_whatever_the_steps(kernels, rng):
     assert forms.squares[4] == 0.0
 
 
-def test_the_given_point_may_change_afterwards(kernels, rng):
-    forms = QuadraticForms(kernels)
-    beta = rng.normal(size=N)
-    forms.update(beta)
+def test_the_given_point_may_change_afterwards(begun):
+    forms, beta = begun
     before = forms.images.copy()
     beta[:] = 7.0
     np.testing.assert_array_equal(forms.images, before)
@@ -84,11 +90,9 @@ def test_what_costs_no_more_reads_is_computed_anew(kernels, rng):
 
 
 @pytest.mark.parametrize("spread", [1, 3, N], ids=lambda k: f"{k} samples a step")
-def test_others_are_bounded_from_above_and_not_read(kernels, rng, spread):
+def test_others_are_bounded_from_above_and_not_read(kernels, rng, begun, spread):
     """Also after many steps, also when kernels leave and return at different times."""
-    forms = QuadraticForms(kernels)
-    beta = rng.normal(size=N)
-    forms.update(beta)
+    forms, beta = begun
     for step in range(12):
         forms.watched = rng.uniform(size=M) < 0.5
         read = forms.rows_read
@@ -110,11 +114,9 @@ def test_others_are_bounded_from_above_and_not_read(kernels, rng, spread):
 
 
 @pytest.mark.parametrize("factor", [0.3, 1.0, 1e-160])
-def test_a_machine_that_begins_at_a_multiple_reads_nothing(kernels, rng, factor):
+def test_a_machine_that_begins_at_a_multiple_reads_nothing(kernels, begun, factor):
     """Kernels that were not watched are brought up to date; another point is read for."""
-    forms = QuadraticForms(kernels)
-    beta = rng.normal(size=N)
-    forms.update(beta)
+    forms, beta = begun
     forms.watched[2] = False
     beta[3] += 0.5
     forms.update(beta)
@@ -132,10 +134,8 @@ def test_a_machine_that_begins_at_a_multiple_reads_nothing(kernels, rng, factor)
     np.testing.assert_array_equal(forms.squares, 0.0)
 
 
-def test_nearly_a_multiple_is_read_for(kernels, rng):
-    forms = QuadraticForms(kernels)
-    beta = rng.normal(size=N)
-    forms.update(beta)
+def test_nearly_a_multiple_is_read_for(kernels, rng, begun):
+    forms, beta = begun
     near = 2.0 * beta + 1e-9 * rng.normal(size=N)
     forms.begin(near)
     assert forms.rows_read > 0.0
@@ -143,11 +143,9 @@ def test_nearly_a_multiple_is_read_for(kernels, rng):
     np.testing.assert_allclose(forms.images, expected, rtol=0.0, atol=1e-13 * np.abs(expected).max())
 
 
-def test_bounds_are_not_vacuous(kernels, rng):
+def test_bounds_are_not_vacuous(kernels, begun):
     """A kernel at rest is known exactly; after one small step its bound is close."""
-    forms = QuadraticForms(kernels)
-    beta = rng.normal(size=N)
-    forms.update(beta)
+    forms, beta = begun
     true = squares_of(kernels, beta)
     forms.watched[:] = False
     forms.update(beta)

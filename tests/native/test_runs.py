@@ -35,7 +35,7 @@ def test_warm_and_cold_starts_agree(regularizer):
     assert len(again.history) <= max(2, len(cold.history) - 1)
 
 
-def test_a_start_of_another_size_is_refused():
+def test_starts_that_do_not_fit_are_refused():
     small = mklref.solve(make_problem(seed=26, n=20))
     with pytest.raises(InvalidInput, match=r"start has dual variables of shape \(20,\) .*; this problem has \(25,\)"):
         mklref.solve(make_problem(seed=26), start=small)
@@ -43,6 +43,8 @@ def test_a_start_of_another_size_is_refused():
     fewer = problem.replace(kernels=problem.kernels.dense()[:3])
     with pytest.raises(InvalidInput, match=r"weights of shape \(4,\); this problem has \(20,\) and \(3,\)"):
         mklref.solve(fewer, start=small)
+    with pytest.raises(InvalidType, match="start is str; give a Solution"):
+        mklref.solve(problem, start="warm")
     with pytest.raises(InvalidInput, match=r"start has weights .* nonnegative and finite"):
         mklref.solve(problem, start=dataclasses.replace(small, weights=-small.weights))
     for name, content, kind in (
@@ -217,11 +219,6 @@ def test_nothing_is_written_to(loss):
     for array in (kernels, y, weights):
         array.flags.writeable = False
     np.testing.assert_array_equal(checked(fresh).dual_coef, first.dual_coef)
-
-
-def test_a_start_is_a_solution():
-    with pytest.raises(InvalidType, match="start is str; give a Solution"):
-        mklref.solve(make_problem(), start="warm")
 
 
 def test_a_certificate_that_disagrees_takes_the_claim_back(monkeypatch):

@@ -109,15 +109,6 @@ def test_it_is_the_svm_on_the_sum(C, M, regularizers):
         np.testing.assert_allclose(ours.weights, 1.0, rtol=1e-12)
 
 
-def test_the_decision_function_is_that_of_the_point():
-    problem = make_problem(seed=15, regularizer=Lp(4 / 3))
-    solution = checked(problem)
-    kernel = np.tensordot(solution.weights, problem.kernels.dense(), 1)
-    np.testing.assert_allclose(
-        solution.decision_function(problem.kernels), kernel @ solution.dual_coef + solution.intercept
-    )
-
-
 # --- kinks of J -----------------------------------------------------------------------------------------------
 
 
