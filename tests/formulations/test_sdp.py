@@ -155,7 +155,7 @@ def test_the_allowance_for_rounding_by_its_definition(rng, monkeypatch):
     monkeypatch.setattr("mklref.certificate.allowance.UNIT", u)
     bounds, K, traces, y = problem.certify(beta, mu), problem.kernels.dense(), problem.traces, problem.y
     v, d, sizes = K @ beta, np.sqrt(np.einsum("mii->mi", K)), np.abs(mu)
-    q, t, reach, most = v @ beta, mu @ v, d @ np.abs(beta), 1.0 + np.log2(n)
+    q, t, reach, most = v @ beta, mu @ v, d @ np.abs(beta), 4.0 + np.log2(n / 4)
     square = sizes @ (u * M * q + u * (most * reach**2 + n * np.abs(v) @ np.abs(beta)))
     shift = n * u * (sizes @ traces) - np.linalg.eigvalsh(np.tensordot(mu, K, 1))[0]
     e = u * (most * (sizes * reach) @ d + M * (sizes @ np.abs(v)) + np.abs(t) + np.abs(y - t))

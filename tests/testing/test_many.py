@@ -26,13 +26,13 @@ class Counting(ArrayStack):
 
     reads = 0
 
-    def apply(self, v):
+    def apply(self, v, kernels=None):
         type(self).reads += 1
-        return super().apply(v)
+        return super().apply(v, kernels)
 
-    def apply_each(self, vectors):
+    def images_each(self, vectors):
         type(self).reads += 1
-        return super().apply_each(vectors)
+        return super().images_each(vectors)
 
 
 @pytest.fixture
