@@ -19,6 +19,8 @@ _LARGE = 128
 """Order of a matrix from which its symmetry saves time in a product."""
 _BLOCK = 1 << 17
 """Entries that are converted from float32 at a time: a megabyte, which stays in the cache."""
+_FEW = 1 << 14
+"""Entries of matrices that lie apart which are copied into one array for a product."""
 
 
 class ArrayStack(KernelStack):
@@ -105,11 +107,15 @@ class ArrayStack(KernelStack):
         return np.asarray(self.images_each(v[None])[0])
 
     def images_each(self, vectors: Array) -> Array:
-        (M, n, _), h, array = self.shape, math.isqrt(self.shape[1]), self._array
-        many, step = max(1, _BLOCK // n**2), n if self.dtype == np.float64 else h * max(1, _BLOCK // (h * n))
+        (M, n, _), h, view = self.shape, math.isqrt(self.shape[1]), self._view
+        many = max(1, (_FEW if view is None else _BLOCK) // n**2)
+        step = n if self.dtype == np.float64 else h * max(1, _BLOCK // (h * n))
         images = np.empty((len(vectors), M, n))
         for m in range(0, M, many):
-            some = np.stack(self.matrices[m : m + many]) if array is None else array[m : m + many]
+            if view is not None:
+                some = view[m : m + many]
+            else:
+                some = np.stack(self.matrices[m : m + many]) if many > 1 else self.matrices[m][None]
             parts = [
                 sums_of_rows(some[:, i : i + step].astype(np.float64, copy=False), vectors[:, i : i + step], h)
                 for i in range(0, n, step)
@@ -133,20 +139,20 @@ class ArrayStack(KernelStack):
         return np.stack([matrix[index] for matrix in self.matrices])
 
     def dense(self) -> FloatArray:
-        return np.stack(self.matrices) if self._array is None else self._array
+        view = self._view
+        return view if view is not None and view.flags.c_contiguous else np.stack(self.matrices)
 
     @cached_property
-    def _array(self) -> FloatArray | None:
-        """The one array in which all matrices lie in order, if they do."""
-        base = self.matrices[0].base
-        if isinstance(base, np.ndarray) and base.shape == self.shape and base.dtype == self.dtype:
-            starts = [part.ctypes.data for part in base]
-            if base.flags.c_contiguous and starts == [matrix.ctypes.data for matrix in self.matrices]:
-                return base
-        return None
+    def _view(self) -> FloatArray | None:
+        """All matrices, (M, n, n), where they lie at even distances."""
+        starts, first = [matrix.ctypes.data for matrix in self.matrices], self.matrices[0]
+        distances = set(np.diff(starts).tolist()) or {first.nbytes}
+        if len(distances) > 1 or min(distances) < first.nbytes:
+            return None
+        return np.lib.stride_tricks.as_strided(first, self.shape, (*distances, *first.strides), writeable=False)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_array"}  # the matrices again
+        return {name: value for name, value in vars(self).items() if name != "_view"}  # the matrices again
 
     @cached_property
     def own_diagonals(self) -> Array:
