@@ -313,7 +313,7 @@ def test_polish_leaves_the_room_for_rounding_that_the_central_path_leaves(loss):
 def test_kernels_whose_squares_are_rounding_are_left_out_where_weights_have_no_bound(monkeypatch):
     """With an intercept a constant kernel costs nothing at q = inf, and says nothing but rounding times its weight.
 
-    Nothing else is tried here: where rounding leaves a square of exactly 0 Newton's method takes the weight to 0 as well.
+    Nothing else is tried here: of a square that rounding makes 0 Newton's method takes the weight to 0 as well.
     """
     for others in ("_refinements", "_below_the_kinks", "_off_the_kinks"):
         monkeypatch.setattr(module, others, lambda *given: iter(()))
