@@ -147,9 +147,13 @@ class Kernel(KernelFamily):
     def __init_subclass__(cls, **given: Any) -> None:
         """What is known of one of ours says nothing of a class that is made from it with another `cross`."""
         super().__init_subclass__(**given)
-        if "cross" in vars(cls) and not cls.__module__.startswith("mklref."):
+
+        def ours(name: str) -> bool:
+            return next(kind for kind in cls.__mro__ if name in vars(kind)).__module__.startswith("mklref.")
+
+        if not ours("cross"):  # be it that of a mixin
             for name in ("_label", "definite", "shares", "rate", "of_shared", "entry_error", "diagonal", "gram"):
-                if next(kind for kind in cls.__mro__ if name in vars(kind)).__module__.startswith("mklref."):
+                if ours(name):
                     setattr(cls, name, vars(Kernel)[name])
 
     @property

@@ -58,7 +58,7 @@ class QuadraticForms:
         if np.abs(beta - factor * last).max() <= _ROUNDING * np.abs(beta).max():
             self.images *= factor
             self._peaks *= abs(factor)
-            self._points = [factor * point for point in self._points[:-1]] + [beta.copy()]
+            self._points = [factor * point for point in self._points[:-1]] + [beta]
         self.update(beta)
 
     def adopt(self, images: Array, beta: Array) -> None:

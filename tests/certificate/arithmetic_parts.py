@@ -175,6 +175,10 @@ def sliced_products(rng):
     truth = [exact_inner(row[2:], v[2:]) for row in K]
     assert inside(image, truth)
     assert np.all(image.upper - image.lower <= 1e-9 * np.abs(K[:, 2:]) @ np.abs(v[2:]))
+    # Where slices hold all of v and, beside an entry that meets 0, nothing of K, the rounding of that product is all.
+    K, v = np.hstack([np.full((64, 1), 2.0**120), K[:, 1:]]), np.append(0.0, rng.integers(-9, 9, size=63))
+    image, _ = products.sliced(K, v, 0.0)
+    assert inside(image, [exact_inner(row[1:], v[1:]) for row in K])
 
 
 def evaluated_products(rng):

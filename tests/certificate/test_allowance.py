@@ -16,7 +16,7 @@ from mklref.certificate.allowance import squares_error
 from mklref.certificate.bounds import squares_after_repair
 from mklref.certificate.products import sharp_images
 from mklref.exceptions import InvalidKernel
-from mklref.kernels import ArrayStack, FactorStack, KernelStack, gaussian
+from mklref.kernels import ArrayStack, FactorStack, KernelStack, gaussian, protocol
 from mklref.regularizers import BlockNorm, Fixed, Tikhonov, WeightedL1
 from validation.attack.certificates import attack, exact_primal, findings
 
@@ -241,11 +241,13 @@ class Constant(KernelStack):
         return np.full((1, len(rows), 1500), 0.1)
 
 
-@pytest.mark.parametrize("kind", ["float64", "float32", "made", "evaluated"])
-def test_sums_of_equal_terms_err_by_less_than_certificates_say(kind):
+@pytest.mark.parametrize("kind", ["float64", "float32", "made", "made row by row", "evaluated"])
+def test_sums_of_equal_terms_err_by_less_than_certificates_say(kind, monkeypatch):
     """Every rounding has the same sign: those of BLAS, one after the other, are off by 8 times sqrt(k) u."""
+    if kind == "made row by row":
+        monkeypatch.setattr(protocol, "_HELD", 1500)
     make = {
-        "made": lambda: (Constant(), 0.1),
+        **dict.fromkeys(("made", "made row by row"), lambda: (Constant(), 0.1)),
         "evaluated": lambda: (gaussian(1.0).fit(np.zeros((1500, 1)), storage="lazy"), 1.0),
     }
     entries = np.full((1500, 1500), 0.1, kind if kind not in make else float)

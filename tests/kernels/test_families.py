@@ -301,10 +301,12 @@ class Cauchy(Kernel):
 
 def test_a_kernel_that_is_made_from_another_with_another_cross_is_not_taken_for_it(X):
     parent = type(gaussian(1.0))
-    product, negative = (type("Made", (parent,), {"cross": lambda self, X, Z, s=s: s * X @ Z.T}) for s in (1.0, -1.0))
-    np.testing.assert_allclose(product(1.0).fit(X).dense()[0], X @ X.T)
+    for factor in (1.0, -1.0):
+        own = {"cross": lambda self, X, Z, s=factor: s * X @ Z.T}
+        for made in (type("Made", (parent,), own), type("Mixed", (type("Mixin", (), own), parent), {})):
+            np.testing.assert_allclose(made(1.0).fit(X).dense()[0], factor * X @ X.T)
     with pytest.raises(InvalidKernel, match="not positive semidefinite"):
-        Problem(negative(1.0).fit(X), np.where(np.arange(len(X)) % 2, 1.0, -1.0))
+        Problem(made(1.0).fit(X), np.where(np.arange(len(X)) % 2, 1.0, -1.0))
 
 
 def test_a_kernel_of_ones_own_needs_one_method(X, X_new):
