@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from functools import lru_cache
 from importlib import import_module
-from inspect import isabstract
+from inspect import getattr_static, isabstract
 from typing import Any
 
 import numpy as np
@@ -83,13 +83,15 @@ class Stated(ABCMeta):
 
 @lru_cache
 def _changes(kind: type, ours: type) -> bool:
-    """Whether a class made from a concrete one of ours changes what that one has, but its name and its parameters."""
+    """Whether a class has something else than a concrete one of ours has, but its name and its parameters."""
     if isabstract(ours) or not ours.__module__.startswith("mklref."):
         return False
-    made = kind.__mro__[: kind.__mro__.index(ours)]
-    own = {name for cls in made for name in vars(cls) if not name.startswith("__")}
-    own |= {field.name for field in fields(kind)}  # also those without a default
-    return bool((own - {"name", "_abc_impl", *(field.name for field in fields(ours))}).intersection(dir(ours)))
+    stated = set(dir(ours)) - {"name", "_abc_impl", *(field.name for field in fields(ours))}
+    own = (name for name in stated if not name.startswith("__"))
+    # A class that is registered only, or a mock, has nothing of ours; a field without a default is in no class.
+    return any(getattr_static(kind, name, None) is not getattr_static(ours, name) for name in own) or any(
+        field.name in stated for field in fields(kind)
+    )
 
 
 def shaped(label: str, values: Any, shape: tuple[int, ...]) -> Array:

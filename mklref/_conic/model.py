@@ -19,7 +19,7 @@ from mklref._typing import Array
 from mklref._validate import own_class
 from mklref.certificate.bounds import relative, unit_of
 from mklref.exceptions import InvalidParameter, SolverFailure
-from mklref.losses.base import LAWS, Costs, Loss
+from mklref.losses.base import LAWS, ROUNDING, Costs, Loss
 from mklref.problem import Point, Problem
 
 Solve = Callable[[Any], None]
@@ -101,12 +101,10 @@ def atom_of(loss: Loss, t: Any, y: Array) -> Any:
 
     A class that inherits its atom from one with other values would be solved as that one. `InvalidParameter` says so.
     """
-    import cvxpy as cp
-
     steps = max(1.0, float(np.abs(y).max())) * np.geomspace(1e-2, 1e2, len(y))
     for s in (y - steps, y + steps) if own_class(loss) else ():
         stated, value = loss.atom(cp.Constant(s), y).value, loss.value(s, y)  # the first is None with variables
-        least = float(np.finfo(float).eps) * float(np.abs(value).max())
+        least = ROUNDING * float(np.nanmedian(np.abs(value)))
         if stated is not None and np.any(wrong := np.abs(stated - value) > LAWS * np.abs(value) + least):
             i = int(np.argmax(wrong))
             raise InvalidParameter(

@@ -105,6 +105,8 @@ def _on_samples(arguments: Any, out: Any) -> bool:
         record |= {} if value is None else {name: value}
     if arguments.p is not None:
         record.setdefault("regularizer", "Lp")
+    if own is not None:
+        record.setdefault("intercept", own.intercept != "forbidden")
     method = None if arguments.normalize in (None, "none") else arguments.normalize
     kernels = parse(arguments.kernels).fit(record.pop("X"), normalize=method, storage="lazy", cache=0)
     stated = stated_problem({**record, "kernels": kernels})
@@ -125,10 +127,9 @@ def _samples(arguments: Any) -> tuple[dict[str, Any], dict[str, str]]:
         return record, {}
     table = read_csv(arguments.data, arguments.target, ignore=arguments.ignore)
     y, meaning = targets_for_loss(table.y, arguments)
-    intercept = arguments.loss is None or arguments.loss.intercept != "forbidden"
     how = "standardised" if arguments.standardize else "as they stand (as in solve: --standardize --normalize trace)"
     facts = {"target": f"{table.target}: {meaning}", "samples": f"{len(y)}, {len(table.features)} variables {how}"}
-    return {"X": table.standardized() if arguments.standardize else table, "y": y, "intercept": intercept}, facts
+    return {"X": table.standardized() if arguments.standardize else table, "y": y}, facts
 
 
 def _write(path: str, content: dict[str, Any]) -> None:

@@ -21,7 +21,8 @@ from mklref._typing import Array
 from mklref._validate import Stated, own_class, shaped
 from mklref.exceptions import InvalidParameter, NotApplicable
 
-_ROUNDING = 4.0 * float(np.finfo(float).eps)
+ROUNDING = 4.0 * float(np.finfo(float).eps)
+"""Relative size of what rounding may leave of a formula or two."""
 LAWS = 1e-6
 """Relative size of what is more than rounding in the laws of a loss."""
 
@@ -154,7 +155,7 @@ class Loss(metaclass=Stated):
         s = -beta / costs
         # c * bound / c may miss the bound by a rounding error: such a point is on the boundary, not outside.
         nearest = np.minimum(np.maximum(s, lower), upper)
-        s = np.where(np.abs(s - nearest) <= _ROUNDING * np.abs(s), nearest, s)
+        s = np.where(np.abs(s - nearest) <= ROUNDING * np.abs(s), nearest, s)
         return -costs * self.conjugate(s, y)
 
     def dual_value(self, beta: Array, y: Array, costs: Array) -> float:
@@ -209,7 +210,7 @@ def require_loss(loss: Loss, y: Array) -> None:
         return
     of = f"of the loss {loss}"
     unit = max(1.0, float(np.abs(y).max()))
-    steps = unit * np.geomspace(1e-2, 1e2, 5)
+    steps = unit * np.append(0.0, np.outer(np.geomspace(1e-2, 1e2, 5), [-1.0, 1.0]))
 
     def at(method: str, points: Array) -> Array:
         """A method at each of the points (k, n)."""
@@ -218,23 +219,33 @@ def require_loss(loss: Loss, y: Array) -> None:
     with np.errstate(all="ignore"):
         kinks = shaped(f"kinks {of}", loss.kinks(y), (-1, len(y)))
         lower, upper = (shaped(f"domain {of}", bound, y.shape) for bound in loss.domain(y))
-        t = np.concatenate([y + np.concatenate([-steps, [0.0], steps])[:, None], kinks])
+        if not np.all(lower <= upper):
+            raise InvalidParameter(f"domain {of} ends before it begins; return lower and upper bounds, (n,) each.")
+        t = np.concatenate([y + steps[:, None], kinks])
         s = np.minimum(np.maximum(at("subgradient", t), lower), upper)
-        ends = np.stack([lower, np.minimum(np.maximum(0.0, lower), upper), upper])  # where 0 log 0 is 0
+        ends = np.stack([lower, np.clip(0.0, lower, upper), upper])  # where 0 log 0 is 0
+        margins = 1e-3 * np.minimum(upper - lower, np.maximum(1.0, np.abs(ends[::2])))
+        ends = np.concatenate([ends, ends[::2] + margins * [[1.0], [-1.0]]])
         s = np.concatenate([s, np.where(np.isfinite(ends), ends, s[: len(ends)])])
         some = np.unique(y, return_index=True)[1]
         some = some[np.unique(np.linspace(0, len(some) - 1, 8).astype(int))]
         t, V, s, V_star = (values[:, some] for values in (t, at("value", t), s, at("conjugate", s)))
         near = np.abs(t - y[some]) <= unit  # what overflows far away is another matter
-        tried = ("value", t, V, near), ("subgradient", t, s[: len(t)], near), ("conjugate", s, V_star, np.isfinite(s))
-        for method, points, values, there in tried:
-            if len(nan := np.argwhere(np.isnan(values) & there)):
-                i, k = nan[0]
-                where = f"{method}({points[i, k]:g}) {of} at y = {y[some[k]]:g}"
-                raise InvalidParameter(f"{where} is nan; give the limit there, such as 0 for 0 log 0.")
+        there = np.concatenate([near, np.isfinite(ends[:, some])]) & np.isfinite(s)
+        inner = there & (np.arange(len(s)) >= len(s) - 2)[:, None]  # of the domain, where V* is finite
+        for method, points, values, lost in (
+            ("value", t, V, near & (np.isnan(V) | np.isneginf(V))),
+            ("subgradient", t, s[: len(t)], near & np.isnan(s[: len(t)])),
+            ("conjugate", s, V_star, there & (np.isnan(V_star) | np.isneginf(V_star)) | inner & np.isposinf(V_star)),
+        ):
+            if len(found := np.argwhere(lost)):
+                i, k = found[0]
+                where = f"{method}({points[i, k]:g}) {of} at y = {y[some[k]]:g} is {values[i, k]:g}"
+                raise InvalidParameter(f"{where}; give the limit there, such as 0 for 0 log 0, or a smaller domain.")
         slack = V[:, None] + V_star - s * t[:, None]
         size = np.abs(V[:, None]) + np.abs(V_star) + np.abs(s * t[:, None])
-        floor = np.finfo(float).eps * np.abs(V[np.isfinite(V)]).max(initial=0.0)
+        floor = ROUNDING * np.median(np.abs(V[:7]), axis=0)  # as log(1 + x) has; not of the far ones, such as exp(100)
+        floor = np.where(floor < np.inf, floor, 0.0)
         same = np.eye(len(t), len(s), dtype=bool)[:, :, None]
         wrong = np.argwhere(np.where(same, np.abs(slack), -slack) > LAWS * size + floor)
         if len(wrong):
@@ -250,8 +261,10 @@ def require_loss(loss: Loss, y: Array) -> None:
                 shaped(f"{name} of quadratic_dual {of}", getattr(form, name), y.shape)
             b, linear = -s, form.linear[some]
             dual = -linear * b + form.absolute * np.abs(b) + 0.5 * form.curvature * b**2
-            if np.any(np.abs(dual - V_star) > LAWS * (np.abs(dual) + np.abs(linear * b) + np.abs(V_star)) + floor):
+            alike = np.allclose(form.lower, -upper, LAWS, 0.0) and np.allclose(form.upper, -lower, LAWS, 0.0)
+            size = np.abs(dual) + np.abs(linear * b) + np.abs(V_star)
+            if not alike or np.any(np.abs(dual - V_star) > LAWS * size + floor):
                 raise InvalidParameter(
-                    f"quadratic_dual {of} is not V*(-b, y) as conjugate(s, y) has it; derive linear, "
-                    "absolute and curvature again, or return None and define curvature(t, y)."
+                    f"quadratic_dual {of} is not V*(-b, y) as conjugate(s, y) has it, on its domain; derive linear, "
+                    "absolute, curvature and bounds again, or return None and define curvature(t, y)."
                 )

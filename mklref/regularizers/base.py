@@ -216,8 +216,9 @@ def require_regularizer(regularizer: Regularizer, kernels: int) -> None:
 
     def face(method: str, norms: Array, *shape: int) -> Array:
         values = shaped(f"{method} {of}", getattr(regularizer, method)(norms), shape)
-        if np.isnan(values).any():
-            raise InvalidParameter(f"{method} {of} is nan at {norms[0]:g}; give the limit there, such as 0 for 0/0.")
+        if not np.all(values > -np.inf) or (not shape and norms[0] == 0.0 and values == np.inf):
+            where = f"{method} {of} is {np.min(values):g} at {norms[0]:g}"
+            raise InvalidParameter(f"{where}; give the limit there, such as 0 for 0/0.")
         return values
 
     for scale in (0.0, 0.1, 1.0, 10.0):
@@ -235,6 +236,9 @@ def require_regularizer(regularizer: Regularizer, kernels: int) -> None:
             _require_equal(law, regularizer.value(theta * g) + R_star, float(theta @ g**2))
             law = f"value and conjugate {of} contradict R(rho) + R*(g) >= rho'g"
             _require_equal(law, R + R_star, max(R + R_star, float(rho @ g)))
+            if (d := regularizer.degree) is not None:
+                law = f"value and degree {of} contradict R(2 rho) = 2^{d:g} R(rho)"
+                _require_equal(law, regularizer.value(2.0 * rho), 2.0**d * R)
             if regularizer.weight_form == "min":
                 theta = touched * (1.0 - 1e-9)
                 law = f"value, weight_penalty and weights_from_norms {of} contradict R = 1/2 sum rho_m^2/theta_m + psi"
@@ -242,6 +246,7 @@ def require_regularizer(regularizer: Regularizer, kernels: int) -> None:
 
 
 def _require_equal(law: str, left: float, right: float) -> None:
-    """Raise unless both sides agree; what is infinite says nothing."""
-    if np.isfinite(left) and np.isfinite(right) and abs(left - right) > _LAWS * (abs(left) + abs(right)):
+    """Raise unless both sides agree; where both are infinite, or one is nan, as by overflow, nothing is said."""
+    apart = abs(left - right)
+    if apart == np.inf or apart > _LAWS * (abs(left) + abs(right)):
         raise InvalidParameter(f"{law}: {left:.6g} on the left, {right:.6g} on the right. Derive them again.")

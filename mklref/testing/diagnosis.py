@@ -239,6 +239,7 @@ def _why_not_optimal(
         yield _by_size(gap, tol)
         return
     bounds = f"The relative gap is {gap:.1e}, allowed {tol:.1e}."
+    rounded = _rounded(problem, point) if gap <= ROUNDED else ""
     fitted = [(suspects, PLAUSIBLE_IF_FITTED) for suspects in (FITTED, HALVES, LAST)]
     tiers = [(EXACT, PLAUSIBLE), *fitted, (INNER, PLAUSIBLE)]
     zero = _zeros(point)
@@ -257,7 +258,6 @@ def _why_not_optimal(
     elif fitting:
         (left, first), *others = fitting
         faults = [reading.fault for _, reading in fitting]
-        rounded = _rounded(point) if gap <= ROUNDED else ""
         if gap <= CLOSE and (rounded or first.fault == "machine not solved"):
             faults.insert(0, "inaccurate")
         text = f"{rounded}{first.text}"
@@ -266,13 +266,12 @@ def _why_not_optimal(
     elif gap > CLOSE and (text := _other_weights(problem, point, gap, tol)):
         yield Finding("weights of another iterate", f"{text} {bounds}")
     else:
-        yield _by_size(gap, tol, point)
+        yield _by_size(gap, tol, rounded)
 
 
-def _by_size(gap: float, tol: float, point: Point | None = None) -> Finding:
+def _by_size(gap: float, tol: float, rounded: str = "") -> Finding:
     """What a gap says that nothing explains but, perhaps, the digits of the point."""
     fault = "negative gap" if gap < 0.0 else "inaccurate" if gap <= CLOSE else "not converged"
-    rounded = _rounded(point) if point is not None and 0.0 <= gap <= ROUNDED else ""
     return Finding(fault, f"{rounded}the relative gap is {gap:.1e}, allowed {tol:.1e}.")
 
 
@@ -333,10 +332,10 @@ def _zeros(point: Point) -> list[str]:
     return [name for name, given in arrays.items() if given is not None and not given.any()]
 
 
-def _rounded(point: Point) -> str:
-    """How dual_coef and weights were rounded, told by three numbers at least that are not round anyway; else empty."""
+def _rounded(problem: Problem, point: Point) -> str:
+    """How dual_coef and weights were rounded, told by three numbers at least that need not be round; else empty."""
     given = np.concatenate([np.ravel(own) for own in point[:2] if own is not None])
-    fine = np.unique(np.abs(given[given != given.astype(np.float16)]))
+    fine = np.setdiff1d(np.abs(given[given != given.astype(np.float16)]), problem.costs)  # these are bounds
     if len(fine) < 3:
         return ""
     for form, words in PRINTED:

@@ -138,6 +138,13 @@ def test_an_answer_on_samples_is_certified(files, capsys, run):
     assert "NOT OPTIMAL" in run(certified(files, "--kernels", SPEC, "--p", "2"), 1).out
 
 
+def test_a_loss_without_an_intercept_needs_no_word_about_it(tmp_path, run):
+    np.savez(tmp_path / "x.npz", X=np.eye(3), y=np.ones(3))
+    np.savez(tmp_path / "zero.npz", dual_coef=np.zeros(3))
+    asked = ["--data", str(tmp_path / "x.npz"), "--kernels", "linear", "--loss", "density_level_set"]
+    assert "NOT OPTIMAL" in run(["certify", *asked, str(tmp_path / "zero.npz")], 1).out
+
+
 @pytest.mark.parametrize("rigorous", [[], ["--rigorous"]])
 def test_claims_about_an_answer_on_samples_and_stated_bounds_are_checked(files, run, rigorous):
     options = ["--kernels", SPEC, "--normalize", "trace", "--p", "2", *rigorous]

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from unittest.mock import Mock
 
+import cvxpy as cp
 import numpy as np
 import pytest
 from makers import make_problem
+from scipy.special import xlogy
 
 import mklref
 from mklref.exceptions import InvalidParameter, NotApplicable
@@ -124,7 +127,47 @@ class Halves(Regularizer):
         return float(np.sum(theta**3)) / 6
 
 
+@dataclass(frozen=True)
+class Linex(Loss):
+    """exp(t - y) - (t - y) - 1, which overflows far away."""
+
+    name = "linex"
+    targets = "real"
+
+    def value(self, t, y):
+        return np.exp(t - y) - (t - y) - 1.0
+
+    def subgradient(self, t, y):
+        return np.exp(t - y) - 1.0
+
+    def conjugate(self, s, y):
+        return np.where(s < -1.0, np.inf, s * y + xlogy(1.0 + s, np.maximum(1.0 + s, 0.0)) - s)
+
+    def domain(self, y):
+        return np.full(len(y), -1.0), np.full(len(y), np.inf)
+
+    def kinks(self, y):
+        return np.empty((0, len(y)))
+
+    def atom(self, t, y):
+        return cp.exp(t - y) - (t - y) - 1.0
+
+
 WRONG = [
+    (Linex(), "value", lambda right, t, y: right + 0.01, "linex contradicts itself"),
+    (Linex(), "conjugate", lambda right, s, y: right - 0.01, "linex contradicts itself"),
+    (Linex(), "domain", lambda right, y: (1.01 * right[0], right[1]), "conjugate.* is inf; .* a smaller domain"),
+    (Linex(), "domain", lambda right, y: right[::-1], "domain of the loss linex ends before it begins"),
+    (Steep(), "conjugate", lambda right, s, y: right - np.inf, "conjugate.* is -inf; give the limit"),
+    (
+        Steep(),
+        "quadratic_dual",
+        lambda right, y: replace(right, upper=np.ones(len(y))),
+        r"quadratic_dual .* is not V\*",
+    ),
+    (Halves(), "conjugate", lambda right, g: right - np.inf, "conjugate .* is -inf at 0; give the limit there"),
+    (Halves(), "conjugate", lambda right, g: right + np.inf, "conjugate .* is inf at 0; give the limit there"),
+    (Halves(), "weight_penalty", lambda right, theta: np.inf, r"R = 1/2 sum rho_m"),
     (Steep(), "value", lambda right, *given: 1.001 * right, r"steep.* contradicts itself at y = .*V\(t\) \+ V\*\(s\)"),
     (Steep(), "subgradient", lambda right, *given: -right, "steep.* contradicts itself"),
     (Steep(), "conjugate", lambda right, s, y: right - 1e-5 * s**2, "steep.* contradicts itself"),
@@ -178,6 +221,17 @@ def test_a_class_that_contradicts_itself_is_refused_by_the_problem(right, method
         problem.replace(**{which: type(type(right).__name__, (type(right),), planted)()})
 
 
+def test_a_degree_that_is_inherited_by_another_value_is_refused():
+    with pytest.raises(InvalidParameter, match=r"value and degree .* contradict R\(2 rho\) = 2\^2 R\(rho\)"):
+        make_problem(seed=3, regularizer=type("Square", (Halves,), {"degree": 2.0})())
+
+
+def test_an_atom_is_compared_where_the_loss_is_small():
+    wrong = type("Wrong", (Linex,), {"atom": lambda self, t, y: Linex.atom(self, t, y) + 0.01 * cp.pos(t - y)})()
+    with pytest.raises(InvalidParameter, match=r"atom of the loss linex .* is not its value"):
+        mklref.reference.solve(make_problem(seed=3, regularizer="l2", loss=wrong), "mixed_norm")
+
+
 class Near(SquaredHinge):
     """max(0, 1/2 - y t)^2 / 2, whose atom reads the margin as well."""
 
@@ -225,6 +279,15 @@ def test_no_class_is_taken_for_the_one_that_it_is_made_from(part, formulation, s
         mklref.reference.solve(problem, formulation)
     with pytest.raises(NotApplicable, match="class of your own; files name those of the library"):
         record_of_problem(problem)
+
+
+def test_only_what_has_all_that_a_class_states_is_its_instance():
+    class Behind(Loss):
+        def box(self, y, costs):
+            return y, y
+
+    assert not isinstance(type("Two", (SquaredHinge, Behind), {})(), SquaredHinge)
+    assert not isinstance(Mock(spec=Lp), Lp)
 
 
 def test_algorithms_and_equivalences_of_lp_are_not_for_a_class_that_is_made_from_it():

@@ -222,6 +222,14 @@ def test_numbers_that_were_printed_with_few_digits_are_named(form, words):
     assert finding.text.startswith(f"its numbers are rounded to {words} (write 17 digits): "), finding
 
 
+def test_bounds_are_not_taken_for_rounded_numbers():
+    """All dual variables are at costs of few digits, and weights equal."""
+    problem, _ = solved("hinge", Lp(2.0), C=1e-2, intercept=False)
+    problem = problem.replace(sample_weight=1.0 + np.arange(problem.n_samples) % 3)
+    (finding,) = judge(problem, Answer(problem.costs * problem.y, np.full(4, 0.5), 0.0)).findings
+    assert finding.fault == "weights not optimal", finding
+
+
 def test_a_missing_intercept_is_no_trace_of_a_ridge_or_of_a_penalty():
     """Fitted to rounding errors of such a point, both had a number that changes nothing."""
     (case,) = select(include=["hinge-l2"])
