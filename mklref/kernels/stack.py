@@ -18,7 +18,9 @@ from mklref.kernels.validation import checked_gram, require_gram, require_psd, r
 _LARGE = 128
 """Order of a matrix from which its symmetry saves time in a product."""
 _BLOCK = 1 << 17
-"""Entries that are converted from float32 at a time: a megabyte, which stays in the cache."""
+"""Entries that are converted from float32, or of small matrices put together, at a time: a megabyte, kept in cache."""
+_VECTORS = 16
+"""Whose sums of rows are held at a time."""
 
 
 class ArrayStack(KernelStack):
@@ -105,16 +107,18 @@ class ArrayStack(KernelStack):
         return np.asarray(self.images_each(v[None])[0])
 
     def images_each(self, vectors: Array) -> Array:
-        (M, n, _), h, array = self.shape, math.isqrt(self.shape[1]), self._array
+        (M, n, _), h, images = self.shape, math.isqrt(self.shape[1]), np.empty((len(vectors), *self.shape[:2]))
         many, step = max(1, _BLOCK // n**2), n if self.dtype == np.float64 else h * max(1, _BLOCK // (h * n))
-        images = np.empty((len(vectors), M, n))
         for m in range(0, M, many):
-            some = np.stack(self.matrices[m : m + many]) if array is None else array[m : m + many]
-            parts = [
-                sums_of_rows(some[:, i : i + step].astype(np.float64, copy=False), vectors[:, i : i + step], h)
-                for i in range(0, n, step)
-            ]
-            images[:, m : m + many] = in_pairs(np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0])
+            some = self.matrices[m][None] if many == 1 else np.stack(self.matrices[m : m + many])
+            for k in range(0, len(vectors), _VECTORS):
+                v = vectors[k : k + _VECTORS]
+                parts = [
+                    sums_of_rows(some[:, i : i + step].astype(np.float64, copy=False), v[:, i : i + step], h)
+                    for i in range(0, n, step)
+                ]
+                sums = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
+                images[k : k + _VECTORS, m : m + many] = in_pairs(sums)
         return images
 
     def roundings(self, k: int) -> float:
@@ -133,20 +137,12 @@ class ArrayStack(KernelStack):
         return np.stack([matrix[index] for matrix in self.matrices])
 
     def dense(self) -> FloatArray:
-        return np.stack(self.matrices) if self._array is None else self._array
-
-    @cached_property
-    def _array(self) -> FloatArray | None:
-        """The one array in which all matrices lie in order, if they do."""
         base = self.matrices[0].base
         if isinstance(base, np.ndarray) and base.shape == self.shape and base.dtype == self.dtype:
             starts = [part.ctypes.data for part in base]
             if base.flags.c_contiguous and starts == [matrix.ctypes.data for matrix in self.matrices]:
                 return base
-        return None
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in vars(self).items() if name != "_array"}  # the matrices again
+        return np.stack(self.matrices)
 
     @cached_property
     def own_diagonals(self) -> Array:
