@@ -213,8 +213,6 @@ def sums_of_rows(rows: Array, v: Array, h: int) -> Array:
     """
     (k, r, n), whole = rows.shape, rows.shape[1] - rows.shape[1] % h
     parts = rows[:, :whole].reshape(k, whole // h, h, n)
-    if h == 1:
-        return np.asarray(v.T[:, :, None] * parts)
     sums = v[:, :whole].reshape(len(v), -1, h).swapaxes(0, 1) @ parts
     return sums if whole == r else np.concatenate([sums, (v[:, whole:] @ rows[:, whole:])[:, None]], axis=1)
 
