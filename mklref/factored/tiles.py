@@ -18,7 +18,6 @@ from mklref._validate import checked_count, checked_number
 from mklref.exceptions import InvalidType
 from mklref.factored.cluster import ClusterLost, check_client, require_open
 from mklref.factored.remote import TIMEOUT
-from mklref.kernels.evaluation import Block
 from mklref.kernels.lazy import LazyStack
 from mklref.kernels.protocol import indices, numbers
 
@@ -115,10 +114,5 @@ class DistributedLazyStack(LazyStack):
 
 def tile(stack: LazyStack, rows: Array, v: Array, columns: Array, kernels: Array) -> Array:
     """sum_i v_i K_m[rows_i, columns] of these kernels, (k, len(columns))."""
-    images = np.zeros((len(kernels), len(columns)))
     with blas_threads():
-        for part in stack._batches(len(rows), 1):
-            index = rows[part]
-            block = Block(stack.samples("float64"), None, index, columns)
-            stack.add_rows(block, index, kernels, v[part], images, columns)
-    return images
+        return stack.sums(rows, v, kernels, columns)

@@ -8,7 +8,6 @@ A solver asks its `reader`, which keeps rows in a bounded cache, in float32 if t
 from __future__ import annotations
 
 import hashlib
-import math
 from collections.abc import Callable
 from contextlib import closing
 from copy import copy
@@ -23,7 +22,7 @@ from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput
 from mklref.kernels.evaluation import Block, Run, Samples, runs_of
 from mklref.kernels.fitted import FittedFamily, OnSamples
-from mklref.kernels.protocol import KernelStack, indices, numbers
+from mklref.kernels.protocol import KernelStack, indices, numbers, rows_at_once
 from mklref.kernels.reader import CachedReader
 from mklref.kernels.transforms import Normalizer
 
@@ -147,14 +146,25 @@ class LazyStack(OnSamples, KernelStack):
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
         v, some = numbers("v", v, self.shape[1]), indices(kernels, len(self), "kernels")
-        support, images = np.flatnonzero(v), np.zeros((len(some), self.shape[1]))
-        batches = self._batches(len(support), 1, math.isqrt(len(v)))
-        with closing(Steps(self.progress and len(batches) > 1, "evaluating", len(batches))) as steps:
-            for part in batches:
-                index = support[part]
-                self.add_rows(Block(self.samples("float64"), None, index), index, some, v[index], images)
+        support = np.flatnonzero(v)
+        return self.sums(support, v[support], some)
+
+    def sums(self, rows: Any, v: Array, kernels: Any, columns: Any = None) -> Array:
+        """sum_i v_i K_m[rows_i, columns] of these kernels, (k, len(columns)), at most isqrt(len(v)) rows at a time."""
+        width = self.shape[1] if columns is None else len(columns)
+        images, h = np.zeros((len(kernels), width)), rows_at_once(len(v), width)
+        with closing(Steps(self.progress and len(v) > h, "evaluating", -(-len(v) // h))) as steps:
+            for first in range(0, len(v), h):
+                index = rows[first : first + h]
+                block = Block(self.samples("float64"), None, index, columns)
+                self.add_rows(block, index, kernels, v[first : first + h], images, columns)
                 steps.advance()
         return images
+
+    def roundings(self, k: int) -> float:
+        """Those of a block of rows, and one for each block, which `sums` adds up one after the other."""
+        h = rows_at_once(k, self.shape[1])
+        return float(min(k, h + -(-k // h)))
 
     @np.errstate(over="ignore", invalid="ignore")
     def add_rows(self, block: Block, index: Any, kernels: Any, v: Array, images: Array, columns: Any = None) -> None:

@@ -131,10 +131,12 @@ class KernelStack(ABC):
         return self.apply_each(vectors)
 
     def roundings(self, k: int) -> float:
-        """The most that a product of k entries of v goes through in `images`."""
+        """The most that a product of k entries of v goes through in `images`; k where `apply` is a class's own."""
+        if type(self).apply is not KernelStack.apply:
+            return float(k)
         M, n, _ = self.shape
         h, held = math.isqrt(n), max(1, _HELD // (n * M))
-        return 1.0 + min(k, min(h, held) + math.ceil(math.log2(-(-min(n, held) // h))) - (-n // held))
+        return float(min(k, min(h, held) + math.ceil(math.log2(-(-min(n, held) // h))) + -(-n // held) - 1))
 
     def part(self, samples: Any) -> KernelStack:
         """The stack of some of the samples, for an integer index array (k,): principal submatrices."""
@@ -186,9 +188,9 @@ class KernelStack(ABC):
         """All matrices, (M, n, n); a view where they lie in one array, else a copy."""
         return self.block(None)
 
-    def _batches(self, rows: int, kernels: int, most: int = _HELD) -> list[slice]:
-        """Slices of so many rows of so many kernels as are held at a time, and no more than `most` rows."""
-        step = max(1, min(most, _HELD // max(1, self.shape[1] * kernels)))
+    def _batches(self, rows: int, kernels: int) -> list[slice]:
+        """Slices of so many rows of so many kernels as are held at a time."""
+        step = max(1, _HELD // max(1, self.shape[1] * kernels))
         return [slice(first, min(first + step, rows)) for first in range(0, rows, step)]
 
     def __len__(self) -> int:
@@ -199,6 +201,11 @@ class KernelStack(ABC):
         return np.array(self.dense(), dtype=dtype, copy=copy)
 
 
+def rows_at_once(k: int, width: int) -> int:
+    """isqrt(k) of k rows, or fewer where so many of that width are not held."""
+    return max(1, min(math.isqrt(k), _HELD // max(1, width)))
+
+
 def sums_of_rows(rows: Array, v: Array, h: int) -> Array:
     """v'rows, h rows at a time: (k, b, j, n) for rows (k, r, n), vectors (j, r) and the b parts of r.
 
@@ -206,8 +213,6 @@ def sums_of_rows(rows: Array, v: Array, h: int) -> Array:
     """
     (k, r, n), whole = rows.shape, rows.shape[1] - rows.shape[1] % h
     parts = rows[:, :whole].reshape(k, whole // h, h, n)
-    if h == 1:
-        return np.asarray(v.T[:, :, None] * parts)
     sums = v[:, :whole].reshape(len(v), -1, h).swapaxes(0, 1) @ parts
     return sums if whole == r else np.concatenate([sums, (v[:, whole:] @ rows[:, whole:])[:, None]], axis=1)
 

@@ -18,9 +18,11 @@ from mklref.kernels.validation import checked_gram, require_gram, require_psd, r
 _LARGE = 128
 """Order of a matrix from which its symmetry saves time in a product."""
 _BLOCK = 1 << 17
-"""Entries that are converted from float32 at a time: a megabyte, which stays in the cache."""
+"""Entries that are converted from float32, or multiplied, at a time: a megabyte, which stays in the cache."""
 _FEW = 1 << 14
 """Entries of matrices that lie apart which are copied into one array for a product."""
+_VECTORS = 16
+"""Whose sums of rows are held at a time."""
 
 
 class ArrayStack(KernelStack):
@@ -116,11 +118,14 @@ class ArrayStack(KernelStack):
                 some = view[m : m + many]
             else:
                 some = np.stack(self.matrices[m : m + many]) if many > 1 else self.matrices[m][None]
-            parts = [
-                sums_of_rows(some[:, i : i + step].astype(np.float64, copy=False), vectors[:, i : i + step], h)
-                for i in range(0, n, step)
-            ]
-            images[:, m : m + many] = in_pairs(np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0])
+            for k in range(0, len(vectors), _VECTORS):
+                v = vectors[k : k + _VECTORS]
+                parts = [
+                    sums_of_rows(some[:, i : i + step].astype(np.float64, copy=False), v[:, i : i + step], h)
+                    for i in range(0, n, step)
+                ]
+                sums = np.concatenate(parts, axis=1) if len(parts) > 1 else parts[0]
+                images[k : k + _VECTORS, m : m + many] = in_pairs(sums)
         return images
 
     def roundings(self, k: int) -> float:

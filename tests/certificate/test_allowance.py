@@ -16,7 +16,9 @@ from mklref.certificate.allowance import squares_error
 from mklref.certificate.bounds import squares_after_repair
 from mklref.certificate.products import sharp_images
 from mklref.exceptions import InvalidKernel
-from mklref.kernels import ArrayStack, FactorStack, KernelStack, gaussian, protocol
+from mklref.factored.tiles import tile
+from mklref.kernels import ArrayStack, FactorStack, KernelStack, LazyStack, gaussian, protocol
+from mklref.kernels.protocol import indices
 from mklref.regularizers import BlockNorm, Fixed, Tikhonov, WeightedL1
 from validation.attack.certificates import attack, exact_primal, findings
 
@@ -241,23 +243,42 @@ class Constant(KernelStack):
         return np.full((1, len(rows), 1500), 0.1)
 
 
-@pytest.mark.parametrize("kind", ["float64", "float32", "made", "made row by row", "evaluated"])
-def test_sums_of_equal_terms_err_by_less_than_certificates_say(kind, monkeypatch):
-    """Every rounding has the same sign: those of BLAS, one after the other, are off by 8 times sqrt(k) u."""
+class Tiled(LazyStack):
+    """Products as workers compute them."""
+
+    def apply(self, v, kernels=None):
+        support = np.flatnonzero(v)
+        return tile(self, support, v[support], np.arange(1500), indices(kernels, len(self)))
+
+
+class Own(Constant):
+    """A product of its own, of which nothing is known."""
+
+    def apply(self, v, kernels=None):
+        return 0.1 * np.cumsum(v)[-1:, None] * np.ones(1500)
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32", "made", "made row by row", "own", "evaluated", "tiled"])
+def test_sums_whose_roundings_have_one_sign_err_by_less_than_certificates_say(kind, monkeypatch):
+    """Of equal terms those of BLAS, one after the other, are off by 8 times sqrt(k) u; a large term swallows others."""
     if kind == "made row by row":
         monkeypatch.setattr(protocol, "_HELD", 1500)
+    lazy, entries = gaussian(1.0).fit(np.zeros((1500, 1)), storage="lazy"), np.full((1500, 1500), 0.1)
     make = {
-        **dict.fromkeys(("made", "made row by row"), lambda: (Constant(), 0.1)),
-        "evaluated": lambda: (gaussian(1.0).fit(np.zeros((1500, 1)), storage="lazy"), 1.0),
+        **dict.fromkeys(("made", "made row by row"), Constant),
+        "own": Own,
+        "evaluated": lambda: lazy,
+        "tiled": lambda: Tiled(lazy.fitted, cache=0),
     }
-    entries = np.full((1500, 1500), 0.1, kind if kind not in make else float)
-    stack, entry = make.get(kind, lambda: (ArrayStack.trusted([entries]), float(entries[0, 0])))()
-    for beta in (np.full(1500, 0.1), np.full(1500, 0.3), np.arange(1500) % 2 * 0.7):
-        terms, theta = Fraction(entry) * Fraction(beta[1]), np.ones(1)
-        k = int(np.count_nonzero(beta))
+    stack = make.get(kind, lambda: ArrayStack.trusted([entries.astype(kind)]))()
+    entry, small = Fraction(float(stack.block([0])[0, 0, 0])), 0.99 * 2.0**-53
+    swallowed, blocks = np.full(1500, small), np.full(1500, small / 38.0)  # 38 rows at a time
+    swallowed[0], blocks[:38], blocks[0] = 1.0, small, 1.0
+    for beta in (np.full(1500, 0.1), np.full(1500, 0.3), np.arange(1500) % 2 * 0.7, swallowed, blocks):
+        exact, theta = entry * sum(map(Fraction, beta.tolist())), np.ones(1)
+        allowed = Fraction(stack.roundings(int(np.count_nonzero(beta)))) * exact / 2**53
         for image in (theta @ stack.images(beta), theta @ stack.images_each(np.stack([beta, beta]))[1]):
-            error = max(abs(Fraction(x) - k * terms) for x in (image.min(), image.max()))
-            assert error <= Fraction(stack.roundings(k)) * k * terms / 2**53
+            assert max(abs(Fraction(x) - exact) for x in (image.min(), image.max())) <= allowed
 
 
 @pytest.mark.parametrize("entry", [0.1, 0.3, 0.7])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import re
 import sys
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -185,6 +186,20 @@ def test_numpy_makes_an_array_of_any_stack(K):
     copied = np.array(stack(K))
     copied[:] = 0.0
     assert np.asarray(stack(K)).any()
+
+
+@pytest.mark.parametrize("k", [1, 640])
+def test_products_of_large_matrices_take_little_memory(k, rng):
+    """Matrices that are no parts of one array were copied, and sums of rows were held of all vectors."""
+    kernels, vectors = [rng.normal(size=(600, 600)) for _ in range(2)], rng.normal(size=(k, 600))
+    S, expected = ArrayStack(kernels), np.stack([vectors @ K for K in kernels], axis=1)
+    tracemalloc.start()
+    try:
+        images = S.images_each(vectors)
+        assert tracemalloc.get_traced_memory()[1] < max(2.5 * images.nbytes, kernels[0].nbytes / 2)
+    finally:
+        tracemalloc.stop()
+    np.testing.assert_allclose(images, expected, atol=1e-10)
 
 
 def test_matrices_of_one_array_are_pickled_once(K):
