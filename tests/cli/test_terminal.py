@@ -159,9 +159,9 @@ def test_a_solver_that_hangs_is_a_failed_row_and_holds_up_no_other(monkeypatch):
     check = mklref.crosscheck(make_problem(n=20, M=3), **options)
     assert check.passed
     late = time.monotonic() + 10.0
-    while set(multiprocessing.active_children()) != before and time.monotonic() < late:
+    while not set(multiprocessing.active_children()) <= before and time.monotonic() < late:
         time.sleep(0.01)  # it was ended, and the thread of its pool that was told so may not have said it yet
-    assert set(multiprocessing.active_children()) == before
+    assert set(multiprocessing.active_children()) <= before  # an earlier test's may be gone by now
     assert [row.status for row in check.rows] == ["optimal", "failed", "optimal"]
     assert "SCS: no answer within max_time = 2 seconds" in check.rows[1].note
     assert check.rows[1].seconds == 2.0
