@@ -6,7 +6,7 @@ from mklref.certificate.bounds import dual_losses, dual_objective
 from mklref.certificate.document import RigorousCertificate
 from mklref.certificate.feasible import repair
 from mklref.certificate.intercept import best_intercept
-from mklref.certificate.numerical import certify, certify_each, certify_images
+from mklref.certificate.numerical import certify, certify_each, certify_for, certify_images
 from mklref.certificate.verdict import Bounds, Certificate
 
 __all__ = [
@@ -16,6 +16,7 @@ __all__ = [
     "best_intercept",
     "certify",
     "certify_each",
+    "certify_for",
     "certify_images",
     "dual_losses",
     "dual_objective",

@@ -50,6 +50,24 @@ OFF_TUBES = 16.0
 """Times E where tubes are left by the errors of scores, and q rounds as well: at 1 gaps are larger by a third."""
 
 
+class AnyOrder:
+    """K_m v (M, n) whose k products were added up in any order: one after the other, each goes through k sums."""
+
+    __array_ufunc__ = None  # an array on the left leaves the product to the class
+
+    def __init__(self, images: Array) -> None:
+        self.images = images
+
+    def __rmatmul__(self, weights: Array) -> Array:
+        return np.asarray(weights @ self.images)
+
+    def __matmul__(self, u: Array) -> Array:
+        return np.asarray(self.images @ u)
+
+    def __abs__(self) -> AnyOrder:
+        return AnyOrder(np.abs(self.images))
+
+
 def squares_error(problem: Problem, beta: Array, images: Any) -> Array:
     """dq (M,): how far beta'K_m beta may be from what was computed, for K_m beta = images."""
     (reach, missed, g), k = _reach(problem, beta, images), _support(beta)
@@ -152,7 +170,8 @@ def _reach(problem: Problem, beta: Array, images: Any) -> tuple[Array, Array | f
     """d_m'|beta| of each kernel, 0 and g; or ||w_m||, eps_m and r where w_m is known for a point next to beta."""
     against = problem.kernels.lengths_against
     if (errors := getattr(images, "errors", None)) is None:
-        return against(np.abs(beta)), 0.0, _roundings(problem, beta)
+        g = float(_support(beta)) if isinstance(images, AnyOrder) else _roundings(problem, beta)
+        return against(np.abs(beta)), 0.0, g
     moved = np.abs(beta - images.v)
     step = against(moved)
     errors = errors + _roundings(problem, moved) * UNIT * step

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref.certificate import certify, certify_images, dual_objective
+from mklref.certificate import certify_for, certify_images, dual_objective
 from mklref.certificate.allowance import (
     dual_loss_error,
     most_losses,
@@ -97,7 +97,7 @@ class Together:
         betas = self.split(beta)
         rows = self.problem.join(betas)
         if images is None:
-            certificate = certify(self.problem, rows, weights=weights)
+            certificate = certify_for(self.problem, rows, weights, tol)
         else:
             certificate = certify_images(self.problem, betas, images, weights, None)
         status = status.confirmed(certificate.is_optimal(tol))

@@ -11,8 +11,8 @@ from certificate.points import exact_inner
 from makers import LOSSES, make_problem
 
 from mklref import Lp, MulticlassProblem, Problem, Status, certify, solve
-from mklref.certificate import allowance, numerical
-from mklref.certificate.allowance import squares_error
+from mklref.certificate import allowance, certify_for, numerical
+from mklref.certificate.allowance import AnyOrder, squares_error
 from mklref.certificate.bounds import squares_after_repair
 from mklref.certificate.products import sharp_images
 from mklref.exceptions import InvalidKernel
@@ -185,6 +185,8 @@ def test_allowances_are_what_their_formulas_say(loss, rng, monkeypatch):
     reach = d @ size
     squares = u * (7 * reach**2 + 16 * np.abs(v) @ size) + support * tiny * (1.0 + size.sum())
     np.testing.assert_allclose(allowance.squares_error(problem, beta, v), squares, rtol=1e-9)
+    any_order = squares + u * (16 - 7) * reach**2
+    np.testing.assert_allclose(allowance.squares_error(problem, beta, AnyOrder(v)), any_order, rtol=1e-9)
 
     t = theta @ v + b
     e = 7 * u * (theta * reach) @ d + support * tiny * theta.sum()
@@ -232,6 +234,20 @@ def test_the_attack_finds_certificates_without_an_allowance(monkeypatch):
         assert any(
             fault in text for problem in problems for text in findings(problem, "integers", np.random.default_rng(0))
         )
+
+
+def test_a_solver_takes_products_in_blocks_where_others_are_not_enough_for_its_tolerance(monkeypatch):
+    """They read all of a matrix, and one of BLAS half of it; what it allows for is wider, and true as well."""
+    problem, blocks, original = make_problem(n=150, seed=3, regularizer=Lp(1)), [], ArrayStack.images
+    solution = solve(problem)
+    alone = certify(problem, solution)
+    assert solution.certificate.rounding > alone.rounding
+    assert solution.objective == pytest.approx(alone.objective, rel=1e-14)
+    monkeypatch.setattr(ArrayStack, "images", lambda self, v: blocks.append(v) or original(self, v))
+    for tol, taken in ((1e-6, 0), (alone.relative_gap, 1)):
+        found = certify_for(problem, solution.dual_coef, solution.weights, tol)
+        assert found.is_optimal(tol)
+        assert len(blocks) == taken
 
 
 class Constant(KernelStack):

@@ -224,14 +224,14 @@ def test_nothing_is_written_to(loss):
 def test_a_certificate_that_disagrees_takes_the_claim_back(monkeypatch):
     """Planted: rounding that only the recomputed certificate sees."""
 
-    def wide(*arguments, **options):
-        found = mklref.certify(*arguments, **options)
+    def wide(problem, dual_coef, weights, *about, **options):
+        found = mklref.certify(problem, dual_coef, weights=weights)
         return dataclasses.replace(found, lower=found.lower - 0.1 * abs(found.upper))
 
     problem = make_problem()
     assert mklref.solve(problem).status is Status.OPTIMAL
-    for judge in (machine, mklref._polish):
-        monkeypatch.setattr(judge, "certify", wide)
+    for judge, name in ((machine, "certify_for"), (mklref._polish, "certify")):
+        monkeypatch.setattr(judge, name, wide)
     assert mklref.solve(problem).status is Status.STALLED
 
 

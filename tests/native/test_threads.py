@@ -60,13 +60,13 @@ def test_certificates_of_several_threads_agree():
 
 def test_the_last_certificate_leaves_one_thread_to_blas(monkeypatch):
     """Small products by several threads take a thousand times as long where somebody else needs a core."""
-    honest, seen = machine.certify, []
+    honest, seen = machine.certify_for, []
 
     def observed(*point, **options):
         seen.append({library["num_threads"] for library in ThreadpoolController().select(user_api="blas").info()})
         return honest(*point, **options)
 
-    monkeypatch.setattr(machine, "certify", observed)
+    monkeypatch.setattr(machine, "certify_for", observed)
     with threadpool_limits(2, user_api="blas"):
         mklref.solve(make_problem(loss="hinge", seed=6, n=40))
     assert seen == [{1}]
