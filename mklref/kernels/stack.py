@@ -149,10 +149,11 @@ class ArrayStack(KernelStack):
 
     @cached_property
     def _view(self) -> FloatArray | None:
-        """All matrices, (M, n, n), where they lie at even distances."""
+        """All matrices, (M, n, n), where they lie at even distances in memory that the first keeps alive."""
         starts, first = [matrix.ctypes.data for matrix in self.matrices], self.matrices[0]
         distances = set(np.diff(starts).tolist()) or {first.nbytes}
-        if len(distances) > 1 or min(distances) < first.nbytes:
+        owners = {id(matrix if matrix.base is None else matrix.base) for matrix in self.matrices}
+        if len(owners) > 1 or len(distances) > 1 or min(distances) < first.nbytes:
             return None
         return np.lib.stride_tricks.as_strided(first, self.shape, (*distances, *first.strides), writeable=False)
 

@@ -210,3 +210,12 @@ def test_matrices_of_one_array_are_pickled_once(K):
     bits = pickle.dumps(made)
     assert len(bits) < 1.5 * made.dense().nbytes
     np.testing.assert_array_equal(pickle.loads(bits).images(v), images)
+
+
+def test_matrices_that_are_neighbours_by_chance_are_copied():
+    """As two memory maps may be: an array of both would keep the first alone alive."""
+    memory = np.eye(8).repeat(2, axis=0).reshape(2, 8, 8)
+    apart = [np.frombuffer(memoryview(half)).reshape(8, 8) for half in memory]
+    assert apart[1].ctypes.data - apart[0].ctypes.data == apart[0].nbytes
+    assert not np.shares_memory(ArrayStack(apart).dense(), memory)
+    assert np.shares_memory(ArrayStack(list(memory)).dense(), memory)
