@@ -32,10 +32,11 @@ FIGURES = {
     "formulations": "formulation-sdp.svg",
     "gallery": "gallery-weights.svg",
     "results": "native-benchmark.svg",
+    "synthesis": "synthesis-convergence.svg",
     "touch": "touch-gap.svg",
 }
-"""The scripts of figures/ that need nothing but the package and the results in the repository, each with one of its
-pictures; `synthesis.py` needs a data set, and its pictures are in the repository."""
+"""The scripts of figures/, which need nothing but the package and the results in the repository, each with one of its
+pictures."""
 
 PROSE_SECTIONS = ("Notes", "Examples", "References")
 
