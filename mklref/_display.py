@@ -80,7 +80,7 @@ def weights(theta: Array, names: Sequence[str] | None = None, ranges: tuple[Arra
     if ranges:
         bars += "".join(
             f'<line x1="{158 + 160 * ranges[0][m] / largest:.1f}" x2="{158 + 160 * ranges[1][m] / largest:.1f}" '
-            f'y1="{k * step + BAR / 2}" y2="{k * step + BAR / 2}" stroke="{ORANGE}" stroke-width="3"/>'
+            f'y1="{k * step + BAR / 2}" y2="{k * step + BAR / 2}" stroke="currentColor" stroke-width="3"/>'
             for k, m in enumerate(shown)
         )
     rest = f"<small>the {len(shown)} largest of {len(theta)} weights</small>" if len(shown) < len(theta) else ""

@@ -34,7 +34,7 @@ def complexities() -> None:
     converted = measured[0] * float(M) ** (SHARES / 2)
     dual = np.arange(1, 13)
     figure, ax = plt.subplots(figsize=(6.0, 3.4), layout="constrained")
-    ax.plot(SHARES, [complexity_bound(n, M, exponent(s)) for s in SHARES], color="#d55e00", label="corollary")
+    ax.plot(SHARES, [complexity_bound(n, M, exponent(s)) for s in SHARES], color="#c25300", label="corollary")
     for e_factor, fill in ((True, "full"), (False, "none")):
         values = [cortes_bound(n, M, exponent(1.0 / d), e_factor=e_factor) for d in dual]
         label = "Cortes et al., as quoted" if e_factor else "the same without e"
@@ -52,7 +52,7 @@ def examples() -> None:
     M, n = 6, 10_000
     truths = {
         "Example 1: w = (1, ..., 1)": (np.ones(M), "#0072b2"),
-        "Example 2: w = (1, 0, ..., 0)": (np.eye(M)[0], "#d55e00"),
+        "Example 2: w = (1, 0, ..., 0)": (np.eye(M)[0], "#c25300"),
     }
     figure, axes = plt.subplots(1, 2, figsize=(8.4, 3.1), layout="constrained")
     for label, (truth, colour) in truths.items():

@@ -15,7 +15,7 @@ from mklref.plotting import SETTINGS
 STATIC = Path(__file__).parents[1] / "_static"
 STYLES = {
     "newton": {"color": "#0072b2", "marker": "o"},
-    "reweighted": {"color": "#d55e00", "marker": "s"},
+    "reweighted": {"color": "#c25300", "marker": "s"},
     "mackay": {"color": "#009e73", "marker": "^"},
     "wipf_nagarajan": {"color": "#cc79a7", "marker": "v"},
 }
@@ -40,7 +40,7 @@ def paths() -> None:
         first, second = (np.linspace(0.0, end, 141) for end in reach)
         phi = likelihoods(problem, np.stack(np.meshgrid(first**2, second**2), axis=-1))
         levels = phi.min() + np.r_[np.geomspace(0.01, 1.5, 24), 2.0, 3.0]
-        ax.contour(first, second, phi, levels=levels, colors="0.75", linewidths=0.7)
+        ax.contour(first, second, phi, levels=levels, colors="0.58", linewidths=0.7)
         for method in METHODS:
             solution = solve(problem, method, start=[start, start])
             track = np.sqrt([record.weights for record in solution.history])

@@ -9,6 +9,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.contour import ContourSet
 
 import mklref
 from mklref.formulations import FORMULATIONS
@@ -59,6 +60,10 @@ def penalty_edge(regularizer: mklref.regularizers.Regularizer, level: float = 0.
     return low[:, None] * RAYS
 
 
+def heights(ax: Axes, contours: ContourSet) -> None:
+    ax.clabel(contours, contours.levels[1::3], fmt="%.2f", fontsize=6.5, colors="0.3")
+
+
 def dual(ax: Axes) -> None:
     problem, a = toy(mklref.Lp(4 / 3)), np.linspace(0, 3, 31)
     g = [[np.sqrt(np.maximum(problem.kernels.quadratic(np.array([s, -s - t, t])), 0.0)) for s in a] for t in a]
@@ -67,7 +72,7 @@ def dual(ax: Axes) -> None:
     )
     value[a[:, None] + a > 3.0] = np.nan
     best = mklref.solve(problem, tol=1e-8).dual_coef
-    ax.contour(a, a, value, levels=np.linspace(-2, value[np.isfinite(value)].max(), 12))
+    heights(ax, ax.contour(a, a, value, levels=np.linspace(-2, value[np.isfinite(value)].max(), 12), colors="0.5"))
     ax.plot(best[0], best[2], "o", color=COLOURS[1])
     ax.set(xlabel=r"$\alpha_1$", ylabel=r"$\alpha_3$", aspect="equal", xlim=(0, 3), ylim=(0, 1.6))
 
@@ -139,7 +144,7 @@ def block_norm(ax: Axes) -> None:
 def sup_block_norm(ax: Axes) -> None:
     for s in np.linspace(0.05, 0.95, 9):
         vartheta = np.array([s, 1 - s]) ** (1 / 3)  # on the ball of r = 3, that is q = 3
-        ax.plot(*edge(lambda rho, v=vartheta: np.sqrt(v @ rho**2)).T, color="0.7", linewidth=0.8)
+        ax.plot(*edge(lambda rho, v=vartheta: np.sqrt(v @ rho**2)).T, color="0.58", linewidth=0.8)
     balls(ax, {"q = 3": edge(lambda rho: np.linalg.norm(rho, 3))}, r"\rho")
     ax.set(xlim=(0, 1.5), ylim=(0, 1.5))
 
@@ -155,7 +160,8 @@ def generalized_block_norm(ax: Axes) -> None:
 
 
 def weights_and(ax: Axes, level: np.ndarray, best: np.ndarray) -> None:
-    ax.contour(GRID, GRID, level, levels=np.linspace(np.nanmin(level), np.nanmin(level) + 2.5, 12), linewidths=0.9)
+    levels = np.linspace(np.nanmin(level), np.nanmin(level) + 2.5, 12)
+    heights(ax, ax.contour(GRID, GRID, level, levels=levels, linewidths=0.9, colors="0.5"))
     ax.plot(*best, "o", color=COLOURS[1])
     ax.set(xlabel=r"$\theta_1$", ylabel=r"$\theta_2$", aspect="equal", xlim=(0, 1.3), ylim=(0, 1.3))
 
@@ -226,7 +232,7 @@ def multiclass(ax: Axes) -> None:
         alone = mklref.solve(
             mklref.Problem(kernels, np.where(labels == k, 1, -1), regularizer=mklref.Lp(4 / 3)), tol=1e-5
         )
-        ax.bar(places + 0.2 * k - 0.3, alone.weights, 0.18, color="0.75", label="a class by itself" if k == 0 else None)
+        ax.bar(places + 0.2 * k - 0.3, alone.weights, 0.18, color="0.58", label="a class by itself" if k == 0 else None)
     ax.bar(places + 0.3, shared.weights, 0.18, color=COLOURS[0], label="shared by all classes")
     ax.set(ylabel=r"$\theta_m$")
     ax.set_xticks(places, ["rbf 0.3", "rbf 1", "rbf 3", "linear"])

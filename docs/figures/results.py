@@ -17,7 +17,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.ticker import NullFormatter
 
-from mklref.plotting import SETTINGS
+from mklref.plotting import COLOURS, SETTINGS
 from validation.confusion import NO_EFFECT, stored as stored_answers
 from validation.peers.gaps import STORED, stored as stored_curves
 from validation.planted import FAULTS
@@ -64,7 +64,7 @@ def peers(path: Path = STORED, picture: Path = STATIC / "peers.svg") -> None:
     names = list(dict.fromkeys(row["solver"] for row in rows))
     problems = sorted({(row["problem"], row["n"], row["M"]) for row in rows})
     norms = sorted({row["p"] for row in rows})
-    styles = {name: (plt.get_cmap("tab20")(k % 20), "os^vD"[k % 5]) for k, name in enumerate(names)}
+    styles = {name: (COLOURS[k % len(COLOURS)], "os^vD"[k % 5]) for k, name in enumerate(names)}
     figure, axes = plt.subplots(
         len(norms), len(problems), figsize=(3.3 * len(problems), 2.9 * len(norms)), squeeze=False, layout="constrained"
     )
@@ -132,10 +132,10 @@ def bars(ax: Any, rows: list[dict[str, Any]]) -> None:
     places = range(len(rows), 0, -1)
     ax.barh(places, [row["passes"] for row in rows], color="#0072b2", height=0.7)
     for place, row in zip(places, rows, strict=True):
-        for mark, colour in ((row["must"], "#d55e00"), (row["aim"], "#009e73")):
+        for mark, colour in ((row["must"], "#c25300"), (row["aim"], "#009e73")):
             if mark:
                 ax.plot([mark, mark], [place - 0.4, place + 0.4], color=colour, linewidth=2)
-    ax.plot([], [], color="#d55e00", linewidth=2, label="must be reached")
+    ax.plot([], [], color="#c25300", linewidth=2, label="must be reached")
     ax.plot([], [], color="#009e73", linewidth=2, label="aimed at")
     ax.set_yticks(list(places), [name(row) for row in rows])
     ax.set_xlabel("passes over the kernels")

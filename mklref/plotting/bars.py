@@ -170,7 +170,7 @@ def contributions(
             own = given == k
             look = {"alpha": 0.6, "markersize": 2.5, "linestyle": "none", **mark(k)}
             ax.plot(parts[own, m], heights[own], label=kind if place == 0 else None, **look)
-    ax.axvline(0.0, color="0.6", linewidth=0.8, zorder=0)
+    ax.axvline(0.0, color="0.5", linewidth=0.8, zorder=0)
     ax.set_yticks(np.arange(len(shown)), [as_text(names[m]) for m in shown])
     ax.set_ylim(len(shown) - 0.4, -0.6)
     few = "" if len(shown) == len(names) else f" (the {len(shown)} that vary most of {len(names)})"

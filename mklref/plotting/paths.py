@@ -54,7 +54,7 @@ def weight_paths(
     ax = axes(ax, 5.0, max(3.0, 0.6 + 0.2 * min(most, len(top))))  # as high as the legend
     largest = np.lexsort((-top, -(np.abs(theta[-1]) if values is None else top)))
     others = [m for m in largest[most:] if top[m] > VISIBLE * top.max()]
-    ax.plot(places, theta[:, others], color=FAINT, linewidth=0.8, **alone)
+    ax.plot(places, theta[:, others], color=FAINT, linewidth=0.5, **alone)
     for k, m in enumerate(largest[:most]):
         ax.plot(places, theta[:, m], linewidth=1.3, label=as_text(names[m]), zorder=3, **line(k), **alone)
     if values is None:

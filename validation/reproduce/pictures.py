@@ -11,8 +11,8 @@ from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#999999", "#56b4e9", "#e69f00", "#000000")
-"""The palette of Okabe and Ito, which the colour-blind can tell apart."""
+COLOURS = ("#0072b2", "#c25300", "#009e73", "#cc79a7", "#666666", "#0096ff", "#782dff", "#000000")
+"""Those of `mklref.plotting`, and black."""
 
 SETTINGS: dict[Any, Any] = {
     "axes.prop_cycle": cycler(color=COLOURS),

@@ -170,7 +170,7 @@ def _picture(times: Times) -> Picture:
         ([(n, M) for n, M in times.sizes if fixed == M], 0, f"{fixed} kernels", "n"),
         ([(n, M) for n, M in times.sizes if n == same], 1, f"{same} samples", "M"),
     )
-    markers, colours = "osv^<>DPX*", [*COLOURS[:7], "#8b5a2b", COLOURS[7], COLOURS[7]]
+    markers, colours = "osv^<>DPX*", [*COLOURS[:7], "#f04be1", COLOURS[7], COLOURS[7]]
     unfinished = []
     for ax, (sizes, axis, title, label) in zip(axes[0], lists, strict=True):
         at = [size[axis] for size in sizes]

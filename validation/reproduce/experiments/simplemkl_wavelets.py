@@ -203,6 +203,8 @@ def _picture(drawn: list[Result]) -> Picture:
     drawing, axes = figure(
         8.4, 2.0 + 1.6 * ((len(drawn) + 1) // 2), rows=(len(drawn) + 1) // 2, columns=min(2, len(drawn))
     )
+    for ax in axes.ravel()[len(drawn) :]:
+        ax.remove()
     for ax, result in zip(axes.ravel(), drawn, strict=False):
         for step, (j, part) in enumerate(zip(result.values["levels"], result.values["parts"], strict=True)):
             largest = max(map(abs, part)) or 1.0

@@ -1,0 +1,39 @@
+"""The colours of lines can be seen on every page, and those of labels be read."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import mklref.explore
+from mklref._display import BLUE, ORANGE
+from mklref.plotting.style import COLOURS, FAINT, SETTINGS
+
+matplotlib = pytest.importorskip("matplotlib")
+
+
+def contrast(one: str, other: str) -> float:
+    """The ratio of the luminances of two colours, after WCAG 2.1."""
+
+    def luminance(colour: str) -> float:
+        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in matplotlib.colors.to_rgb(colour)]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05
+
+    light, dark = sorted([luminance(one), luminance(other)], reverse=True)
+    return light / dark
+
+
+def test_lines_can_be_seen_on_light_and_dark_pages_and_labels_can_be_read():
+    page = Path(mklref.explore.__file__).with_name("page.html").read_text(encoding="utf-8")
+    light, dark = re.findall(r"--background: (#\w+)", page)
+    for colour in (*COLOURS, BLUE, ORANGE):
+        assert min(contrast(colour, light), contrast(colour, dark)) >= 3.0, colour
+    assert contrast(FAINT, "white") >= 3.0
+    assert min(contrast(colour, "white") for colour in COLOURS[:2]) >= 4.5  # the labels of the two axes of `path`
+
+
+def test_pictures_of_the_documentation_have_the_same_colours():
+    with matplotlib.rc_context(SETTINGS):
+        assert matplotlib.rcParams["axes.prop_cycle"].by_key()["color"] == list(COLOURS)
