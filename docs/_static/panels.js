@@ -195,6 +195,9 @@ function gapPanel(place) {
     Draw.dot(picture, [beta[0], beta[2]], "here", 7);
     Draw.text(picture, [C / 2, 0], "α₁", { dy: 26 });
     Draw.text(picture, [0, C / 2], "α₃", { dx: -18 });
+    Draw.text(picture, [C, 0], `${C}`, { dy: 16 });
+    Draw.text(picture, [0, C], `${C}`, { anchor: "end", dx: -4, dy: 4 });
+    Draw.text(picture, [0, 0], "0", { anchor: "end", dx: -4, dy: 14 });
     Draw.text(picture, [0.97 * C, 0.9 * C], "stronger colour: higher lower bound", { anchor: "end" });
     const move = (event) => {
       const box = picture.root.getBoundingClientRect();
@@ -219,6 +222,7 @@ function gapPanel(place) {
       Draw.dot(picture, [z, MKL.y[i]], MKL.y[i] > 0 ? "positive" : "negative", 6);
       Draw.text(picture, [z, MKL.y[i]], MKL.y[i] > 0 ? "+" : "−", { dy: 4, cls: "sign" });
     });
+    for (const z of MKL.x) Draw.text(picture, [z, -3], short(z), { dy: 18 });
     for (const level of [-1, 0, 1]) Draw.text(picture, [-1.6, level], String(level), { anchor: "end", dx: -4, dy: 4 });
     return figure(picture.root, "The decision function f + b between −3 and 3; samples at their labels");
   };

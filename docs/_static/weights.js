@@ -54,7 +54,7 @@ function setPanel(place) {
     verdict.replaceChildren(Draw.interval(state.low, state.value),
       element("p", {}, ["The machine at these weights has the value ", number("upper", state.value),
         ", and its dual point proves that no weights of the set do better than ", number("lower", state.low),
-        ". The gap, ", number("gap", gap), ", is ½ q′(θ* − θ): what the gradient q, qₘ = β′Kₘβ, promises on the way to the farthest point θ* of the set along it."]),
+        ". The gap, ", number("gap", gap), ", is ½ Σₘ β′Kₘβ (θ*ₘ − θₘ): what the gradient −½ β′Kₘβ promises on the way to θ*, the point of the set that lies farthest against it."]),
       element("p", {}, gap < 1e-3 * state.value
         ? "The gradient is normal to the set: nothing is promised any more, and the weights are optimal."
         : `θ* is ${Draw.short(away)} away (sum of differences). Move θ towards the square.`));
@@ -79,7 +79,7 @@ function setPanel(place) {
     const [x, y] = picture.to(...project(best));
     picture.root.append(element("rect", { class: "target", x: x - 6, y: y - 6, width: 12, height: 12 }));
     Draw.dot(picture, project(here), "here", 6);
-    return figure(picture.root, "Weights θ (disc), gradient (arrow), farthest point along it (square)");
+    return figure(picture.root, "Weights θ (disc), steepest descent (arrow), farthest point θ* along it (square)");
   };
   const bars = ({ theta: here, best }) => {
     const picture = Draw.chart("Weights and the farthest point, kernel by kernel", [0, 1.1], [3, 0], 360, 220);
@@ -146,15 +146,18 @@ function cutPanel(place) {
     }
     Draw.dot(picture, [s, here.value], "here", 6);
     Draw.text(picture, [0.5, 0], "θ₁ (and θ₂ = 1 − θ₁)", { dy: 26 });
+    for (const part of [0, 1]) Draw.text(picture, [part, 0], `${part}`, { dy: 16 });
     for (const part of [0, 0.5, 1]) Draw.text(picture, [0, part * top], Draw.short(Number((part * top).toPrecision(2))), { anchor: "end", dx: -3, dy: 4 });
     views.replaceChildren(figure(picture.root, "J(θ) (curve), where you are (disc), cuts (lines) and their lowest point (open disc)"));
-    const gap = upper - low;
+    const gap = upper - low, count = `${cuts.length} cut${cuts.length > 1 ? "s" : ""}`;
+    const single = Math.max(...cuts.map((cut) => MKL.lower(cut.beta, 2, set)));
     verdict.replaceChildren(Draw.interval(low, upper),
       element("p", {}, ["The machine here has the value ", number("here", here.value), "; the best seen is ", number("upper", upper),
         ". The cuts, mixed so that their slopes cancel, are a dual point, and prove ", number("lower", low), "."]),
       element("p", {}, cuts.length === 0 ? "Cut, to have a lower bound: every machine that is solved is a line below the curve."
-        : gap < 1e-4 * upper ? `Closed after ${cuts.length} cuts: a mixture of machines proves the optimum, where no single one does.`
-        : `${cuts.length} cut${cuts.length > 1 ? "s" : ""}, gap ${Draw.short(gap)}. The lowest point of all cuts is where SILP solves its next machine.`));
+        : gap < 1e-4 * upper ? `Closed after ${count}: ${upper - single < 1e-4 * upper ? "one machine, at the best weights, proves the optimum."
+          : "a mixture of machines proves the optimum, where no single one of them does."}`
+        : `${count}, gap ${Draw.short(gap)}. The lowest point of all cuts is where SILP solves its next machine.`));
   }
   draw();
 }

@@ -67,6 +67,17 @@ def path() -> plt.Figure:
     return figure
 
 
+def sparsity_over_p() -> plt.Axes:
+    train = kloft_toy(np.random.default_rng(0), 100, relevant=4)
+    stack = mklref.kernels.parse("per_variable(linear)").fit(train.X, normalize="multiplicative")
+    problem, p = mklref.Problem(stack, train.y, C=0.1), np.geomspace(1.0, 16.0, 25)
+    solutions = [mklref.solve(problem.replace(regularizer=mklref.Lp(norm))) for norm in p]
+    ax = plotting.weight_paths(solutions, p, names=stack.names, most=4, label="p")
+    ax.set_xticks([1, 2, 4, 8, 16], ["1", "2", "4", "8", "16"], minor=False)
+    ax.minorticks_off()
+    return ax
+
+
 def validation() -> plt.Axes:
     data = load("breast_cancer").standardized().subset(200, seed=0)
     search = mklref.MKLClassifierCV("linear, rbf(1..16, 5)", norms=[1, 2, np.inf]).fit(data, data.y)
@@ -128,8 +139,8 @@ def stability() -> plt.Axes:
 
 
 PICTURES = (
-    weights, weights_summed, ranges, convergence, path, validation, alignment, sparsity, surface, intervals,
-    contributions, stability,
+    weights, weights_summed, ranges, convergence, path, sparsity_over_p, validation, alignment, sparsity, surface,
+    intervals, contributions, stability,
 )  # fmt: skip
 
 

@@ -169,6 +169,9 @@ def test_the_cuts_prove_what_is_certified_and_close(tab, panels):
             assert seen["here"] == close(here.upper)
         assert seen["upper"] == pytest.approx(mklref.solve(this, tol=1e-9).objective, rel=1e-4)  # what it calls closed
         assert "Closed after" in seen["words"]
+    seen = list(visit(tab, "cut", ({"cut-C": 4, "cut-share": 20}, "cut-here")))[-1]
+    assert "Closed after 1 cut: one machine" in seen["words"]
+    assert seen["lower"] == close(2.0)
 
 
 def test_the_keyboard_reaches_every_control(tab, panels):
