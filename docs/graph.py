@@ -77,7 +77,8 @@ def picture(table: list[dict[str, str]]) -> str:
     height = max(y + tall for _, y, tall in frames) + PAD
     return "\n".join(
         [
-            f'<svg class="equivalences" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:.0f}">',
+            f'<svg class="equivalences" xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height:.0f}"'
+            ' role="group" aria-label="Arrows between problems, each a row of the table below">',
             f"<style>{STYLE}</style>",
             *(
                 f'<rect class="frame" x="{x:.1f}" y="{y:.1f}" width="{WIDTH + 2 * PAD}" height="{tall:.1f}" rx="8"/>'
