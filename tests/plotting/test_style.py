@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import mklref.explore
-from mklref._display import BLUE, ORANGE
+from mklref._display import BLUE, ORANGE, weights
 from mklref.plotting.style import COLOURS, FAINT, SETTINGS
 
 matplotlib = pytest.importorskip("matplotlib")
@@ -32,6 +33,12 @@ def test_lines_can_be_seen_on_light_and_dark_pages_and_labels_can_be_read():
         assert min(contrast(colour, light), contrast(colour, dark)) >= 3.0, colour
     assert contrast(FAINT, "white") >= 3.0
     assert min(contrast(colour, "white") for colour in COLOURS[:2]) >= 4.5  # the labels of the two axes of `path`
+
+
+def test_ranges_of_weights_can_be_seen_across_their_bars():
+    drawn = weights(np.array([0.5]), ["linear"], (np.array([0.2]), np.array([0.7])))
+    assert re.search(r'<line [^>]*stroke="([^"]+)"', drawn)[1] == "currentColor"  # nearly black or white
+    assert min(contrast(BLUE, "black"), contrast(BLUE, "white")) >= 3.0
 
 
 def test_pictures_of_the_documentation_have_the_same_colours():
