@@ -19,7 +19,7 @@ from mklref.certificate.allowance import score_bounds, squares_error
 from mklref.certificate.loss_terms import Scores, stretch, stretched
 from mklref.certificate.rounding import Interval
 from mklref.exceptions import NotApplicable
-from mklref.losses import EpsilonInsensitive
+from mklref.losses import EpsilonInsensitive, Pinball
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import Machine
 from mklref.problem import Point, Problem
@@ -127,8 +127,11 @@ def _off_the_kinks(problem: Problem, point: Point) -> Iterator[Point]:
     """Functions beside that of the point on which no kink of a loss is within rounding of the scores.
 
     Of max(0, m - y t) it is the stretched one; of a tube that for targets which lie farther off by the errors of the
-    scores, with these weights: of those of large kernels, whose q may be rounding, they know more than theta(q).
+    scores, with these weights: of those of large kernels, whose q may be rounding, they know more than theta(q). Of
+    the pinball loss it is that for targets on the cheaper side: by e above, that costs (c (1 - tau) + beta_i) e,
+    and c (1 - tau) e for rounding; below, (c tau - beta_i) e and c tau e. An intercept moves all scores by one e.
     """
+    loss = problem.loss
     bounded, squares = [], np.zeros(problem.n_kernels)
     intercepts = np.atleast_1d(point.intercept).tolist()
     for (own, *_), beta, b in zip(problem.machines, problem.split(point.dual_coef), intercepts, strict=True):
@@ -136,10 +139,15 @@ def _off_the_kinks(problem: Problem, point: Point) -> Iterator[Point]:
         squares += np.maximum(images @ beta, 0.0)
         scores = Interval(*score_bounds(own, beta, point.weights, images, b))
         bounded.append(Scores(own, scores, intercept=0.0, moved=0.0))
-    if isinstance(problem.loss, EpsilonInsensitive):
+    if isinstance(loss, EpsilonInsensitive | Pinball):
         error = _HALF * np.concatenate([s.upper - s.lower for _, s, *_ in bounded])
-        if error.max() < problem.loss.epsilon and point.weights.any():
-            farther = problem.replace(y=problem.y + np.sign(point.dual_coef) * error)
+        if isinstance(loss, Pinball):
+            width, side = np.inf, (2.0 * loss.tau - 1.0) * problem.costs - point.dual_coef
+            error = error.max() if problem.intercept else error
+        else:
+            width, side = loss.epsilon, point.dual_coef
+        if error.max() < width and point.weights.any():
+            farther = problem.replace(y=problem.y + np.sign(side) * error)
             yield from _finite(newton(farther, Fixed(point.weights), point))
     elif eta := stretch(problem, bounded, point.weights, np.sqrt(squares)):
         weights, moved = stretched(problem, point.weights, intercepts, eta)
