@@ -11,16 +11,16 @@ import time
 import numpy as np
 import pytest
 from makers import PAIRS, SCALE, make_problem
-from native.solving import ACROSS, checked, every_loss, overlap
+from native.solving import ACROSS, checked, every_loss, loop_on, overlap
 
 import mklref
-from mklref.certificate import repair
+from mklref.certificate import certify, repair
 from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType
 from mklref.machines import machine, machine_for, quadratic_forms, smo, twin
 from mklref.machines.newton import NewtonMachine
 from mklref.native import AVAILABLE
 from mklref.native.loop import Loop
-from mklref.regularizers import ConcaveBlock, ElasticNet, Groups, Lp, Power, SmoothedRoot, Tikhonov, WeightedL1
+from mklref.regularizers import ConcaveBlock, ElasticNet, Fixed, Groups, Lp, Power, SmoothedRoot, Tikhonov, WeightedL1
 from mklref.solution import Status
 
 
@@ -54,6 +54,19 @@ def test_starts_that_do_not_fit_are_refused():
     ):
         with pytest.raises(InvalidType, match=rf"start\.{name} is {kind}; give an array of real numbers"):
             mklref.solve(problem, start=dataclasses.replace(small, **{name: content}))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "logistic", "squared"])
+def test_the_inner_gap_is_the_gap_at_weights_that_do_not_move(loss):
+    """Away from the machine's optimum it says how far that is; other weights have no part in it."""
+    problem, weights = make_problem(loss=loss, n=20), np.array([0.5, 0.1, 0.3, 0.2])
+    loop = loop_on(problem)
+    beta = loop.evaluate(weights).beta
+    loop.machine.set_dual(0.8 * beta)
+    point = loop.assess(weights)
+    alone = certify(problem.replace(regularizer=Fixed(weights)), point.beta, weights=weights)
+    assert point.inner_gap == pytest.approx(alone.gap, rel=1e-9)
+    assert point.inner_gap > 1e-3 * alone.upper
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic", "hinge", "squared_hinge", "epsilon_insensitive"])
