@@ -18,9 +18,28 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from functools import cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mklref.exceptions import InvalidParameter
+
+if TYPE_CHECKING or sys.version_info >= (3, 12):
+    from functools import cached_property as cached_property
+else:
+    import functools
+
+    class cached_property(functools.cached_property):  # noqa: N801
+        """That of Python 3.12, without the lock that all instances of a class share up to 3.11.
+
+        Under it threads wait for each other's proofs, of different kernels, and a process that is forked meanwhile
+        waits for ever.
+        """
+
+        def __get__(self, instance, owner=None):
+            if instance is None:
+                return self
+            value = instance.__dict__[self.attrname] = self.func(instance)
+            return value
+
 
 _share: ContextVar[int] = ContextVar("share", default=sys.maxsize)
 _LARGE = 1500

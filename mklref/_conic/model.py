@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from mklref._conic.cones import cp
 from mklref._conic.polish import SignedPoint
 from mklref._conic.scaling import Factors
+from mklref._threads import cached_property
 from mklref._typing import Array
 from mklref._validate import own_class
 from mklref.certificate.bounds import relative, unit_of

@@ -27,12 +27,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
 from mklref._conic.polish import SignedPoint
+from mklref._threads import cached_property
 from mklref._typing import Array
 from mklref._untrusted import free_memory
 from mklref.exceptions import SolverFailure

@@ -16,13 +16,13 @@ The first-order conditions stand in the place of a duality gap, which a non-conv
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from scipy.linalg.lapack import dpotri
 
+from mklref._threads import cached_property
 from mklref._typing import Array
 from mklref._validate import checked_number
 from mklref.evidence.newton import residuals

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from contextlib import closing
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from mklref._progress import Steps
+from mklref._threads import cached_property
 from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput
 from mklref.kernels.evaluation import Block, Run, Samples, runs_of

@@ -16,11 +16,11 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from mklref._threads import cached_property
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, shown
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType

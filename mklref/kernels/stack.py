@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
 
+from mklref._threads import cached_property
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, checked_members, checked_names, require_one_order
 from mklref.exceptions import InvalidKernel

@@ -8,11 +8,11 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Sequence
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from mklref._threads import cached_property
 from mklref._typing import Array, FloatArray
 from mklref._untrusted import free_memory
 from mklref._validate import checked_names, checked_number, shown

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from operator import index
 from typing import Any
 
 import numpy as np
 
+from mklref._threads import cached_property
 from mklref._typing import Array
 from mklref._validate import check_length, checked_number
 from mklref.exceptions import InvalidParameter

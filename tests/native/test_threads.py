@@ -17,6 +17,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 import mklref
 from mklref import native
 from mklref.exceptions import SolverFailure
+from mklref.kernels import ArrayStack
 from mklref.machines import machine
 from mklref.regularizers import Lp
 
@@ -110,3 +111,18 @@ def test_a_search_without_memory_for_its_threads_says_what_to_do(monkeypatch, rn
     monkeypatch.setattr(threading.Thread, "start", start)
     with pytest.raises(SolverFailure, match="n_jobs = 2: no memory for 2 threads; give n_jobs=1"):
         search.fit(X, X[:, 0])
+
+
+def test_threads_prove_different_kernels_at_a_time(monkeypatch):
+    """Up to Python 3.11 `functools.cached_property` has one lock for all instances of a class."""
+    both = threading.Barrier(2)
+
+    def meet(*_):
+        both.wait(timeout=30)  # BrokenBarrierError if the other thread waits for a lock of ours
+        return True
+
+    monkeypatch.setattr(sys.modules[ArrayStack.__module__], "require_psd", meet)
+    with ThreadPoolExecutor(2) as pool:
+        kernels = [ArrayStack(np.eye(3)[None]) for _ in range(2)]
+        assert list(pool.map(lambda stack: stack.definiteness, kernels)) == ["proved", "proved"]
+    assert kernels[0].definiteness == "proved", "it is remembered: a second call would wait for a thread that is gone"
