@@ -3,11 +3,14 @@
     K_m v = [K_m[S, T_1]'v_S, K_m[S, T_2]'v_S, ...]        S where v is not 0, T the samples in order, cut into tiles
 
 Samples go to every worker once, v_S with each product; a tile comes back as its part of K_m v. A tile is a function of
-the samples and v, so that Dask computes it again elsewhere if a worker is lost, with the same bits.
+the samples and v, so that Dask computes it again elsewhere if a worker is lost, with the same bits. Where all workers
+that had the samples are lost, as those may be that were there when the stack was made, they are sent again.
 """
 
 from __future__ import annotations
 
+import time
+from concurrent.futures import CancelledError
 from typing import Any
 
 import numpy as np
@@ -65,7 +68,8 @@ class DistributedLazyStack(LazyStack):
         self.tiles = min(most, checked_count("tiles", wanted, 1, "pieces of a product."))
         self.own: LazyStack = LazyStack(stack.fitted, cache=stack.cache, precision=stack.precision)
         self.chosen = np.arange(most)
-        self.there = client.scatter(self.own, broadcast=True, hash=False)
+        self.there = [client.scatter(self.own, broadcast=True, hash=False)]
+        """The samples on the workers, for this stack and its parts."""
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
         """Products K_m v of all kernels, or of some, float64 (M, n) or (k, n).
@@ -79,28 +83,33 @@ class DistributedLazyStack(LazyStack):
         v, some = numbers("v", v, self.shape[1]), indices(kernels, len(self), "kernels")
         support = np.flatnonzero(v)
         self.count(len(some) * len(support) * len(v))
-        rows, weights = self.chosen[support], v[support]
-        futures = [
-            self.client.submit(tile, self.there, rows, weights, columns, some, pure=False)
-            for columns in np.array_split(self.chosen, min(self.tiles, len(v)))
-        ]
-        return np.concatenate(self._gathered(futures), axis=1)
+        columns = np.array_split(self.chosen, min(self.tiles, len(v)))
+        pieces = [(self.chosen[support], v[support], own, some) for own in columns]
+        return np.concatenate(self._gathered(pieces), axis=1)
 
-    def _gathered(self, futures: list[Any]) -> list[Array]:
+    def _gathered(self, pieces: list[tuple[Array, ...]]) -> list[Array]:
         from distributed import wait
         from distributed.scheduler import KilledWorker
         from distributed.utils import TimeoutError as Late
 
+        client, deadline, futures = self.client, time.monotonic() + self.timeout, []
+        left = lambda: max(0.0, deadline - time.monotonic())  # noqa: E731
         try:
-            wait(futures, timeout=self.timeout)
-            found: list[Array] = self.client.gather(futures)
+            while True:
+                futures = [client.submit(tile, *self.there, *piece, pure=False) for piece in pieces]
+                try:
+                    wait(futures, timeout=left())
+                    found: list[Array] = client.gather(futures)
+                    return found
+                except CancelledError:  # with the samples: all workers that had them are lost
+                    require_open(client)
+                    self.there[:] = [client.scatter(self.own, broadcast=True, hash=False, timeout=left())]
         except (KilledWorker, Late, TimeoutError, OSError) as failure:
-            self.client.cancel(futures)
+            client.cancel(futures)
             raise ClusterLost(
                 f"a product of lazy kernels was not finished by the workers within {self.timeout:g} s: "
                 f"{type(failure).__name__}: {failure}"
             ) from failure
-        return found
 
     def part(self, samples: Any) -> LazyStack:
         """The stack of some of the samples, on the same workers."""
