@@ -13,12 +13,8 @@ from __future__ import annotations
 import numbers
 import operator
 import sys
-from abc import ABCMeta
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields
-from functools import lru_cache
 from importlib import import_module
-from inspect import getattr_static, isabstract
 from typing import Any
 
 import numpy as np
@@ -62,47 +58,6 @@ def written(x: float) -> str:
 def checked_positive(label: str, value: Any, remedy: str = "give a positive finite number.") -> float:
     """`value` as a float if it is positive and finite, else `InvalidParameter`."""
     return checked_number(label, value, "(0, inf)", lambda x: 0.0 < x < np.inf, remedy)
-
-
-def own_class(thing: Any) -> bool:
-    """Whether somebody else wrote the class of an object."""
-    return type(thing).__module__.partition(".")[0] not in ("mklref", "builtins")
-
-
-class Stated(ABCMeta):
-    """The metaclass of losses and regularisers: instances of a concrete class are what its formulas are true of.
-
-    A class of somebody's own inherits the code of one of ours; where it changes anything that the parent says it is no
-    instance of it, as if it derived from `Loss` or `Regularizer`, and nobody takes it for its parent.
-    """
-
-    def __instancecheck__(cls, instance: Any) -> bool:
-        own: Any = type(instance)
-        return super().__instancecheck__(instance) and not (own_class(instance) and _changes(own, cls))
-
-
-@lru_cache
-def _changes(kind: type, ours: type) -> bool:
-    """Whether a class has something else than a concrete one of ours has, but its name and its parameters."""
-    if isabstract(ours) or not ours.__module__.startswith("mklref."):
-        return False
-    stated = set(dir(ours)) - {"name", "_abc_impl", *(field.name for field in fields(ours))}
-    own = (name for name in stated if not name.startswith("__"))
-    # A class that is registered only, or a mock, has nothing of ours; a field without a default is in no class.
-    return any(getattr_static(kind, name, None) is not getattr_static(ours, name) for name in own) or any(
-        field.name in stated for field in fields(kind)
-    )
-
-
-def shaped(label: str, values: Any, shape: tuple[int, ...]) -> Array:
-    """What a method of such a class returned: a number, or an array of float64 of this shape; -1 is any length."""
-    found = np.shape(values)
-    if len(found) != len(shape) or any(n not in (-1, m) for n, m in zip(shape, found, strict=True)):
-        raise InvalidParameter(f"{label} has shape {found}; expected {str(shape).replace('-1', 'k')}.")
-    if shape and getattr(values, "dtype", None) != np.float64:  # compiled loops take nothing else
-        kind = getattr(values, "dtype", type(values).__name__)
-        raise InvalidParameter(f"{label} is of type {kind}; return an array of float64, np.asarray(..., dtype=float).")
-    return np.asarray(values, dtype=np.float64)
 
 
 def checked_tolerance(label: str, value: Any, meaning: str = "a relative duality gap, for instance 1e-6.") -> float:

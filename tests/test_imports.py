@@ -25,6 +25,7 @@ ORDER = (
     "_display",
     "exceptions",
     "_validate",
+    "_own",
     "_untrusted",
     "_files",
     "_progress",

@@ -14,9 +14,9 @@ import numpy as np
 from mklref._conic.cones import cp
 from mklref._conic.polish import SignedPoint
 from mklref._conic.scaling import Factors
+from mklref._own import own_class
 from mklref._threads import cached_property
 from mklref._typing import Array
-from mklref._validate import own_class
 from mklref.certificate.bounds import relative, unit_of
 from mklref.exceptions import InvalidParameter, SolverFailure
 from mklref.losses.base import LAWS, ROUNDING, Costs, Loss

@@ -87,13 +87,13 @@ class DistributedLazyStack(LazyStack):
         pieces = [(self.chosen[support], v[support], own, some) for own in columns]
         return np.concatenate(self._gathered(pieces), axis=1)
 
-    def _gathered(self, pieces: list[tuple[Array, ...]]) -> list[Array]:
+    def _gathered(self, pieces: list[tuple[Any, ...]]) -> list[Array]:
         from distributed import wait
         from distributed.scheduler import KilledWorker
         from distributed.utils import TimeoutError as Late
 
-        client, deadline, futures = self.client, time.monotonic() + self.timeout, []
-        left = lambda: max(0.0, deadline - time.monotonic())  # noqa: E731
+        client, futures, deadline = self.client, list[Any](), time.monotonic() + self.timeout
+        left: Any = lambda: max(0.0, deadline - time.monotonic())  # noqa: E731
         try:
             while True:
                 futures = [client.submit(tile, *self.there, *piece, pure=False) for piece in pieces]

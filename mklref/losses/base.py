@@ -9,7 +9,7 @@ All quadratics carry 1/2. `beta` is signed, as `dual_coef` everywhere: beta_i = 
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from importlib import import_module
 from types import ModuleType
@@ -17,8 +17,8 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from mklref._own import Stated, own_class, shaped
 from mklref._typing import Array
-from mklref._validate import Stated, own_class, shaped
 from mklref.exceptions import InvalidParameter, NotApplicable
 
 ROUNDING = 4.0 * float(np.finfo(float).eps)
@@ -63,7 +63,7 @@ class QuadraticDual:
 
 
 @dataclass(frozen=True)
-class Loss(metaclass=Stated):
+class Loss(Stated, ABC):
     """A convex loss V(t, y) with its conjugate. Every array is elementwise and float64.
 
     How the other losses fit without a change of this class: a loss is a frozen dataclass whose fields are its

@@ -13,15 +13,16 @@ At an optimum all of them meet: rho_m = theta_m g_m and R(rho) + R*(g) = rho'g.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 
+from mklref._own import Stated, own_class, shaped
 from mklref._typing import Array
-from mklref._validate import Stated, own_class, shaped, written
+from mklref._validate import written
 from mklref.exceptions import InvalidParameter, NotApplicable
 from mklref.regularizers.norms import LowRank, Parts, Polyhedral
 
@@ -32,7 +33,7 @@ _FEW = 200
 
 
 @dataclass(frozen=True, eq=False)
-class Regularizer(metaclass=Stated):
+class Regularizer(Stated, ABC):
     """A convex penalty on the block norms, seen from the primal, the dual and the kernel weights.
 
     How the other regularisers fit without a change of this class: a regulariser is a frozen dataclass whose

@@ -13,14 +13,15 @@ Tomioka's Table 1, and a smooth one.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from mklref._own import Stated
 from mklref._typing import Array
-from mklref._validate import Stated, checked_number
+from mklref._validate import checked_number
 from mklref.exceptions import InvalidType, NotApplicable
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import (
@@ -49,7 +50,7 @@ class Slopes(NamedTuple):
 
 
 @dataclass(frozen=True)
-class ConcaveFunction(metaclass=Stated):
+class ConcaveFunction(Stated, ABC):
     """A concave g with g(0) = 0 on [0, inf), for which g(rho^2) is convex in rho. Arrays are elementwise.
 
     Raises

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from unittest.mock import Mock
+from typing import Protocol
 
 import cvxpy as cp
 import numpy as np
@@ -14,7 +14,7 @@ from scipy.special import xlogy
 
 import mklref
 from mklref.exceptions import InvalidParameter, NotApplicable
-from mklref.losses import Logistic, Loss, OneClass, QuadraticDual, Squared, SquaredHinge
+from mklref.losses import Hinge, Logistic, Loss, OneClass, QuadraticDual, Squared, SquaredHinge
 from mklref.regularizers import ConcaveBlock, Lp, Polyhedral, PowerRoot, Regularizer
 from mklref.solution import Status
 from mklref.testing import assert_optimal
@@ -287,7 +287,25 @@ def test_only_what_has_all_that_a_class_states_is_its_instance():
             return y, y
 
     assert not isinstance(type("Two", (SquaredHinge, Behind), {})(), SquaredHinge)
-    assert not isinstance(Mock(spec=Lp), Lp)
+    registered = type("Registered", (), {})
+    Lp.register(registered)
+    assert not isinstance(registered(), Lp)
+
+
+def test_a_class_of_ones_own_may_have_a_protocol_as_well():
+    class Named(Protocol):
+        name: str
+
+    class Half(Hinge, Named):
+        def value(self, t, y):
+            return 0.5 * super().value(t, y)
+
+    class Same(Hinge, Named):
+        pass
+
+    assert not isinstance(Half(), Hinge)
+    assert isinstance(Half(), Loss)
+    assert isinstance(Same(), Hinge)
 
 
 def test_algorithms_and_equivalences_of_lp_are_not_for_a_class_that_is_made_from_it():

@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from mklref._own import own_class
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_choice, own_class, shown
+from mklref._validate import as_float_array, checked_choice, shown
 from mklref.exceptions import InvalidInput, InvalidParameter, NotApplicable
 from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, Loss
