@@ -49,6 +49,8 @@ _LIMIT = ExitStack()
 """Restores the number of threads that there was before the first of the contexts with one thread."""
 _inside = 0
 """How many of them there are."""
+_wide: ContextVar[bool] = ContextVar("wide", default=False)
+"""Whether the innermost context has many threads."""
 
 
 @contextmanager
@@ -76,8 +78,13 @@ def threads() -> int:
     return min(_share.get(), int(asked))
 
 
+def _limited(limits: int) -> Any:
+    return _controller("scipy.linalg" in sys.modules).limit(limits=limits, user_api="blas")
+
+
 @cache
-def _controller() -> Any:
+def _controller(scipy: bool) -> Any:
+    """Of the libraries that are loaded; SciPy may bring another one than NumPy."""
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
@@ -86,14 +93,19 @@ def _controller() -> Any:
 @contextmanager
 def blas_threads(order: int = 1) -> Iterator[None]:
     """Within this context BLAS has one thread, or all that mklref may use if `order` is large."""
-    if order >= _LARGE:
-        with _controller().limit(limits=threads(), user_api="blas"):
-            yield
+    wide = order >= _LARGE
+    if wide or _wide.get():
+        token = _wide.set(wide)
+        try:
+            with _limited(threads() if wide else 1):
+                yield
+        finally:
+            _wide.reset(token)
         return
     global _inside
     with _LOCK:
         if not _inside:
-            _LIMIT.enter_context(_controller().limit(limits=1, user_api="blas"))
+            _LIMIT.enter_context(_limited(1))
         _inside += 1
     try:
         yield

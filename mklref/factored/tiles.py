@@ -15,7 +15,6 @@ from typing import Any
 
 import numpy as np
 
-from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref._validate import checked_count, checked_number
 from mklref.exceptions import InvalidType
@@ -123,5 +122,4 @@ class DistributedLazyStack(LazyStack):
 
 def tile(stack: LazyStack, rows: Array, v: Array, columns: Array, kernels: Array) -> Array:
     """sum_i v_i K_m[rows_i, columns] of these kernels, (k, len(columns))."""
-    with blas_threads():
-        return stack.sums(rows, v, kernels, columns)
+    return stack.sums(rows, v, kernels, columns)

@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._threads import threads
+from mklref._threads import blas_threads, threads
 from mklref._typing import Array, FloatArray
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.columns import OnVariables
@@ -250,6 +250,11 @@ class Block:
     def _products(self, columns: Columns) -> FloatArray:
         x, z = (part.columns(columns)[i] for part, i in self._sides)
         with np.errstate(over="ignore", invalid="ignore"):  # -inf + inf, where a library adds up in another order
+            return self._product(x, z)
+
+    def _product(self, x: FloatArray, z: FloatArray) -> FloatArray:
+        """x z', in several threads if it takes as long as a large factorisation; idle ones spin beside ours."""
+        with blas_threads(round((6.0 * x.size * len(z)) ** (1.0 / 3.0))):
             return np.asarray(x @ x.T if self._whole else x @ z.T)
 
     def _squares(self, columns: Columns) -> FloatArray:
@@ -259,7 +264,7 @@ class Block:
             return np.asarray(np.square(differences, out=differences))
         (x, a), (z, b) = ([half[i] for half in part.centred(columns)] for part, i in self._sides)
         with np.errstate(over="ignore", invalid="ignore"):
-            squares = np.asarray(x @ x.T if self._whole else x @ z.T)
+            squares = self._product(x, z)
         compiled.squares(squares, np.ascontiguousarray(a), np.ascontiguousarray(b), threads())
         if self._whole:
             squares.flat[:: len(squares) + 1] = 0.0

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from mklref._progress import Steps
-from mklref._threads import cached_property
+from mklref._threads import blas_threads, cached_property
 from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput
 from mklref.kernels.evaluation import Block, Run, Samples, runs_of
@@ -153,7 +153,7 @@ class LazyStack(OnSamples, KernelStack):
         """sum_i v_i K_m[rows_i, columns] of these kernels, (k, len(columns)), at most isqrt(len(v)) rows at a time."""
         width = self.shape[1] if columns is None else len(columns)
         images, h = np.zeros((len(kernels), width)), rows_at_once(len(v), width)
-        with closing(Steps(self.progress and len(v) > h, "evaluating", -(-len(v) // h))) as steps:
+        with blas_threads(), closing(Steps(self.progress and len(v) > h, "evaluating", -(-len(v) // h))) as steps:
             for first in range(0, len(v), h):
                 index = rows[first : first + h]
                 block = Block(self.samples("float64"), None, index, columns)

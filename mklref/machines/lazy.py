@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._threads import blas_threads, threads
+from mklref._threads import threads
 from mklref._typing import Array
 from mklref.kernels import ArrayStack, KernelStack, LazyStack
 from mklref.kernels.reader import Reader
@@ -71,8 +71,7 @@ class LazyForms(QuadraticForms):
 
     def _add(self, kernels: Any, changed: Any, step: Array) -> None:
         if len(changed) and len(kernels):
-            with blas_threads(self.images.shape[1]):
-                self.reader.add(kernels, changed, step, self.images)
+            self.reader.add(kernels, changed, step, self.images)
 
     def _reads(self, step: Array) -> float:
         return float(np.count_nonzero(step))
@@ -108,8 +107,7 @@ class LazyMachine(SMOMachine):
         part, images = np.zeros_like(self.beta), np.zeros_like(self.forms.images)
         part[samples] = beta
         used = np.flatnonzero(part)
-        with blas_threads(len(part)):
-            self.forms.reader.add(np.flatnonzero(self.weights), used, part[used], images)
+        self.forms.reader.add(np.flatnonzero(self.weights), used, part[used], images)
         self.likely = self.weights @ images + intercept
 
     likely: Array | None = None
@@ -195,8 +193,7 @@ class LazyMachine(SMOMachine):
         if self.held.Q is not None and np.array_equal(self.held.weights, self.weights):
             return self.held.Q if len(samples) == n else self.held.Q[np.ix_(samples, samples)]
         self.held.Q = None  # before the next one is made
-        with blas_threads(len(samples)):
-            Q = self.forms.reader.square(self.weights, samples)
+        Q = self.forms.reader.square(self.weights, samples)
         self.rows_read += 0.5 * np.count_nonzero(self.weights) * len(samples) * len(samples) / n
         if len(samples) == n:
             self.held.weights, self.held.Q = self.weights, Q

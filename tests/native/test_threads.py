@@ -7,6 +7,8 @@ import subprocess
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -15,9 +17,10 @@ from makers import make_problem
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import mklref
-from mklref import native
+from mklref import _threads, native
+from mklref._threads import blas_threads
 from mklref.exceptions import SolverFailure
-from mklref.kernels import ArrayStack
+from mklref.kernels import ArrayStack, evaluation, gaussian
 from mklref.machines import machine
 from mklref.regularizers import Lp
 
@@ -59,18 +62,44 @@ def test_certificates_of_several_threads_agree():
     assert len({(certificate.lower, certificate.upper) for certificate in certificates[1::2]}) == 1
 
 
+def blas_now():
+    return {library["num_threads"] for library in ThreadpoolController().select(user_api="blas").info()}
+
+
 def test_the_last_certificate_leaves_one_thread_to_blas(monkeypatch):
     """Small products by several threads take a thousand times as long where somebody else needs a core."""
     honest, seen = machine.certify_for, []
 
     def observed(*point, **options):
-        seen.append({library["num_threads"] for library in ThreadpoolController().select(user_api="blas").info()})
+        seen.append(blas_now())
         return honest(*point, **options)
 
     monkeypatch.setattr(machine, "certify_for", observed)
     with threadpool_limits(2, user_api="blas"):
         mklref.solve(make_problem(loss="hinge", seed=6, n=40))
     assert seen == [{1}]
+
+
+@pytest.mark.parametrize("around", [nullcontext, blas_threads, partial(blas_threads, 10**4)])
+def test_small_blocks_of_lazy_kernels_leave_one_thread_to_blas_wherever_they_are_read(around, rng, monkeypatch):
+    """Its idle threads would spin while ours evaluate exponentials: `certify` took ten times as long."""
+    seen = []
+
+    @contextmanager
+    def observed(order):
+        with blas_threads(order):
+            seen.append(blas_now())
+            yield
+
+    monkeypatch.setattr(evaluation, "blas_threads", observed)
+    monkeypatch.setattr(_threads, "_LARGE", 50)
+    monkeypatch.setenv("MKLREF_NUM_THREADS", "2")
+    with threadpool_limits(2, user_api="blas"), around():
+        before = blas_now()
+        for columns in (9, 200):
+            gaussian(1.0).fit(rng.normal(size=(40, columns)), storage="lazy").apply(np.ones(40))
+        assert blas_now() == before
+    assert seen == [{1}] * 7 + [{2}] * 7
 
 
 LACKING = """
