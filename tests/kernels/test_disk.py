@@ -1,0 +1,118 @@
+"""Matrices on disk that are read by rows: the entries, what is read, and files that change, vanish or are closed."""
+
+from __future__ import annotations
+
+import os
+from types import SimpleNamespace
+
+import h5py
+import numpy as np
+import pytest
+from makers import agree
+
+from mklref import Problem, solve
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidType, KernelsLost
+from mklref.kernels import DiskStack, FactorStack, gaussian, stack as stack_of
+
+
+@pytest.fixture(scope="module")
+def X():
+    return np.random.default_rng(0).normal(size=(40, 12)) + 3.0
+
+
+@pytest.mark.parametrize("kind", ["memmap", "hdf5", "zarr", "list"])
+def test_matrices_on_disk_are_read_by_rows(X, tmp_path, kind):
+    held = gaussian([1.0, 4.0]).fit(X)
+    K = held.dense()
+    if kind == "hdf5":
+        with h5py.File(tmp_path / "K.h5", "w") as file:
+            file["K"] = K
+        source = h5py.File(tmp_path / "K.h5", "r")["K"]
+    elif kind == "zarr":
+        zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+        source = zarr.create_array(tmp_path / "K.zarr", shape=K.shape, chunks=(1, 16, 40), dtype=K.dtype)
+        source[:] = K
+    else:
+        np.save(tmp_path / "K.npy", K)
+        source = np.load(tmp_path / "K.npy", mmap_mode="r")
+    stack = DiskStack(list(source) if kind == "list" else source)
+    rows = np.array([7, 3, 39, 3])
+    np.testing.assert_array_equal(stack.block(rows, [5, 1], [1]), held.block(rows, [5, 1], [1]))
+    np.testing.assert_array_equal(stack.own_diagonals, held.own_diagonals)
+    backwards = stack.part(np.arange(40)[::-1])
+    np.testing.assert_array_equal(backwards.rows(rows), held.dense()[:, ::-1, ::-1][:, rows])
+    np.testing.assert_array_equal(backwards.part(rows[:3]).dense(), held.block(39 - rows[:3], 39 - rows[:3]))
+    y = np.where(X[:, 0] > 3.0, 1.0, -1.0)
+    found, expected = (solve(Problem(one, y), tol=1e-6).certificate for one in (stack, held))
+    agree(found, expected)
+    if kind != "list":
+        path = tmp_path / {"hdf5": "K.h5", "zarr": "K.zarr", "memmap": "K.npy"}[kind]
+        path.rename(tmp_path / "elsewhere")
+        with pytest.raises(KernelsLost, match=rf"{path.name} vanished while its kernels were in use"):
+            stack.rows(rows)
+
+
+def test_diagonals_on_disk_take_few_reads(X, monkeypatch):
+    K, reads = gaussian([1.0, 4.0]).fit(X).dense(), []
+
+    class Chunks:
+        shape, dtype = K.shape, K.dtype
+
+        def __getitem__(self, where):
+            reads.append(where)
+            return K[where]
+
+    stack = DiskStack(Chunks())
+    reads.clear()
+    monkeypatch.setattr("mklref.kernels.protocol._HELD", 2 * 40 * 15)
+    np.testing.assert_array_equal(stack.own_diagonals, K.diagonal(axis1=1, axis2=2))
+    assert len(reads) == 2 * 3
+
+
+@pytest.mark.parametrize("kind", [DiskStack, FactorStack])
+def test_no_map_is_read_whose_file_is_shorter_now(tmp_path, kind):
+    """Also not through an array, which does not tell its file: the process would end."""
+    np.save(tmp_path / "L.npy", np.ones((1, 40, 40)))
+    whole = np.asarray(np.load(tmp_path / "L.npy", mmap_mode="r"))
+    stack = kind(list(whole))
+    os.truncate(tmp_path / "L.npy", 1000)
+    for read in (stack.part, stack.apply):
+        with pytest.raises(KernelsLost, match=r"L\.npy changed while its kernels were in use"):
+            np.asarray(read(np.arange(40)))
+
+
+def test_a_bad_entry_on_disk_is_named_when_it_is_read(X, tmp_path):
+    K = gaussian([1.0, 4.0]).fit(X).dense().copy()
+    K[1, 30, 2] = np.nan
+    stack = DiskStack(K, names=["narrow", "wide"])
+    stack.rows(np.arange(20))
+    with pytest.raises(InvalidInput, match=r"kernel 'wide' is nan at \[30, 2\]"):
+        stack.rows(np.arange(40))
+    K[0, 0, 39] += 1.0
+    with pytest.raises(InvalidKernel, match=r"kernel 'narrow' is not symmetric: \[0, 39\] and \[39, 0\] differ by 1"):
+        DiskStack(K, names=["narrow", "wide"])
+    with h5py.File(tmp_path / "K.h5", "w") as file:
+        closed = file.create_dataset("K", data=K)
+    for made in (FactorStack, stack_of):
+        with pytest.raises(InvalidInput, match=r"is <Closed HDF5 dataset>, which cannot be read"):
+            made([closed])
+    for nothing in (closed, h5py.Empty("f8"), "K.npy", [np.eye(2), "K.npy"], [SimpleNamespace(shape=(2, 2))], None):
+        with pytest.raises(InvalidType, match=r"give np\.memmap"):
+            DiskStack(nothing)
+    with pytest.raises(InvalidType, match="matrices are int64"):
+        DiskStack(np.ones((2, 3, 3), dtype=np.int64))
+    with pytest.raises(InvalidKernel, match="expected M of"):
+        DiskStack(np.ones((2, 3, 4)))
+    for shape in ((), (3,), (0, 3, 3), (2, 0, 0)):
+        with pytest.raises(InvalidKernel, match="expected M of"):
+            DiskStack(np.ones(shape))
+
+
+def test_a_file_that_is_closed_in_the_middle_leaves_the_best_certified_point(X, tmp_path):
+    with h5py.File(tmp_path / "K.h5", "w") as file:
+        file["K"] = gaussian([1.0, 4.0]).fit(X).dense()
+    file = h5py.File(tmp_path / "K.h5", "r")
+    given = Problem(DiskStack(file["K"]), np.where(X[:, 0] > 3.0, 1.0, -1.0))
+    with pytest.raises(KernelsLost, match=r"kernel 'K0' cannot be read, .* its file has to stay open") as lost:
+        solve(given, tol=1e-12, callback=lambda record: file.close())
+    assert lost.value.solution.certificate.gap < np.inf
