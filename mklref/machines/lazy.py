@@ -34,13 +34,15 @@ _WITHIN = 0.5
 """Share of the tolerance to which a working set is solved: what is left is that of the others."""
 _MOST_SETS = 200
 _DEEPER = tuple(-0.05 * step for step in range(1, 20))
+_LEAST = 1 << 25
+"""Bytes of a working set, however small the cache: those of a block, of which several are held."""
 _DEFAULT = 10**9
 """Bytes of a working set, for a stack that does not say."""
 
 
 def room_of(stack: KernelStack) -> int:
     """Bytes that matrices may take beside a stack."""
-    return stack.cache if isinstance(stack, LazyStack) else _DEFAULT
+    return max(stack.cache, _LEAST) if isinstance(stack, LazyStack) else _DEFAULT
 
 
 def kernels_of(stack: KernelStack, samples: Any, parts: int = 1) -> KernelStack:

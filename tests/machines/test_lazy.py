@@ -24,11 +24,16 @@ from mklref.kernels import (
     polynomial,
 )
 from mklref.kernels.reader import CachedReader
-from mklref.machines import machine_for
+from mklref.machines import lazy as lazy_machine, machine_for
 from mklref.machines.lazy import LazyMachine
 from mklref.solution import Status
 
 FAMILY = gaussian([0.5, 1.0, 2.0, 5.0]) + linear() + polynomial(2) + per_variable(gaussian(1.0))
+
+
+@pytest.fixture(autouse=True)
+def working_sets_as_small_as_caches(monkeypatch):
+    monkeypatch.setattr(lazy_machine, "_LEAST", 0)
 
 
 @pytest.fixture(scope="module")
@@ -237,6 +242,18 @@ def test_working_sets_end_where_rounding_hides_what_violates(data, monkeypatch):
     for _ in range(3):
         machine.solve(1e-12)
     assert 3 <= len(orders) < 30
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_a_block_of_a_working_set_has_room_beside_no_cache(loss, rng, monkeypatch):
+    """There are more samples off their bounds than a working set had, and rounds without an end."""
+    monkeypatch.undo()
+    X = rng.normal(size=(700, 12))
+    y = np.where(X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * rng.normal(size=700) > 0.0, 1.0, -1.0)
+    lazy = gaussian([1.0, 3.0, 9.0]).fit(X, storage="lazy", cache=0)
+    solve(Problem(lazy, y, C=10.0, regularizer=Lp(2), loss=loss), tol=1e-4)
+    assert isinstance(lazy, LazyStack)
+    assert lazy.evaluated < 10 * 3 * 700**2
 
 
 def test_no_matrix_of_order_n_is_held(monkeypatch):
