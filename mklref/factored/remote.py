@@ -220,6 +220,13 @@ class DistributedStack(FactorStack):
             self._products = Session(self.cluster, self.chosen, [None] * len(self.chosen), self.shape[1])
         return self._products
 
+    def __reduce__(self) -> Any:
+        """No copy: it would have the client and the actors, which are of this process."""
+        raise InvalidType(
+            "a DistributedStack is neither pickled nor copied: its rows are on the workers of a client. Keep the "
+            "FactorStack, and make it again, DistributedStack.of(stack, client)."
+        )
+
     def __del__(self) -> None:
         """The holders forget the products of a part that nobody has any more."""
         if getattr(self, "_products", None) is not None:

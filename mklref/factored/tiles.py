@@ -110,6 +110,12 @@ class DistributedLazyStack(LazyStack):
                 f"{type(failure).__name__}: {failure}"
             ) from failure
 
+    def __reduce__(self) -> Any:
+        raise InvalidType(
+            "a DistributedLazyStack is neither pickled nor copied: it has a client. Keep the LazyStack, and make it "
+            "again, DistributedLazyStack(stack, client=client)."
+        )
+
     def part(self, samples: Any) -> LazyStack:
         """The stack of some of the samples, on the same workers."""
         made = super().part(samples)
