@@ -80,9 +80,10 @@ def false_claims(
     if abs(objective - _joint(problem, point, upper)) <= 2 * allowed:
         return
     text = f"{objective:.9g} is claimed, the point has {upper:.9g}."
+    near = min(max(allowed, PLAUSIBLE * certificate.gap), PLAUSIBLE * abs(objective))
     if objective < upper and _close(objective, _duals(problem, point)[0], upper - objective, allowed):
         yield Finding("dual value taken for J", text)
-    elif certificate.gap > allowed and abs(objective - certificate.lower) <= max(allowed, PLAUSIBLE * certificate.gap):
+    elif certificate.gap > allowed and abs(objective - certificate.lower) <= near:
         yield Finding("weights cleaned up", text + " The claimed value fits dual_coef with better weights.")
     else:
         yield Finding("claimed objective", text + convention(problem, "that", objective, upper, 2 * allowed))

@@ -193,6 +193,14 @@ def test_an_objective_computed_before_the_weights_were_cleaned_is_named():
     assert faults_of(problem, *cleaned_up(problem, *good), objective=upper) == ["weights cleaned up"] * 2
 
 
+def test_no_claim_far_from_the_bounds_of_a_bad_point_is_that_of_better_weights():
+    """The right objective beside alpha_i in place of alpha_i y_i: within a gap that is many times as large."""
+    problem, (beta, theta, b) = solved(regularizer=L43)
+    upper = judge(problem, Answer(beta, theta, b)).certificate.upper
+    spoilt = faults_of(problem, 1e3 * beta * problem.y, theta, b, objective=upper)
+    assert spoilt[-1] == "claimed objective"
+
+
 def test_a_lower_bound_from_the_used_kernels_alone_is_named():
     problem, good = solved(regularizer=L1)
     beta, theta, b = weights_stuck(problem, *good)
