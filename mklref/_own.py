@@ -14,11 +14,11 @@ from mklref.exceptions import InvalidParameter
 
 def own_class(thing: Any) -> bool:
     """Whether somebody else wrote the class of an object."""
-    return _own(type(thing))
+    return thing is not None and _own(type(thing))
 
 
 def _own(kind: type) -> bool:
-    return kind.__module__.partition(".")[0] not in ("mklref", "builtins")
+    return kind.__module__.partition(".")[0] != "mklref"
 
 
 class Stated:

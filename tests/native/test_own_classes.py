@@ -286,7 +286,8 @@ def test_only_what_has_all_that_a_class_states_is_its_instance():
         def box(self, y, costs):
             return y, y
 
-    assert not isinstance(type("Two", (SquaredHinge, Behind), {})(), SquaredHinge)
+    for module in (__name__, "builtins"):  # the latter is where `exec` puts what it defines
+        assert not isinstance(type("Two", (SquaredHinge, Behind), {"__module__": module})(), SquaredHinge)
     registered = type("Registered", (), {})
     Lp.register(registered)
     assert not isinstance(registered(), Lp)
