@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from math import prod
+from math import isfinite, prod
 from pathlib import Path
 from typing import Any
 
@@ -83,12 +83,17 @@ def _judged(arguments: Any, out: Any, file: Path, stated: tuple[Problem, float, 
         certificate = proven(problem, answer, verdict, arguments.tol)
         gap = certificate.relative_gap
         passed = passed and -arguments.tol <= gap <= arguments.tol
-    deliver(arguments, save=lambda path: _write(path, certificate.to_dict()))
+    word = "CERTIFIED" if passed else "REJECTED" if gap <= arguments.tol else "NOT OPTIMAL"
+    numbers = f"relative gap {gap:.1e}, allowed {arguments.tol:.1e}"
+    faults = [finding.fault for finding in verdict.findings]
+    said = {"passed": passed, "verdict": f"{word}: {numbers}", "faults": faults, "message": verdict.explain()}
+    if arguments.rigorous:  # of which `mklref.verify` knows each field
+        said = {}
+    deliver(arguments, save=lambda path: _write(path, certificate.to_dict() | said))
     if arguments.rigorous:
         render.say(out, certificate.explain())
-    word = "CERTIFIED" if passed else "REJECTED" if gap <= arguments.tol else "NOT OPTIMAL"
     colour = "green" if passed else "red"
-    out.print(f"[{colour}]{word}[/]: relative gap {gap:.1e}, allowed {arguments.tol:.1e}")
+    out.print(f"[{colour}]{word}[/]: {numbers}")
     return passed
 
 
@@ -109,6 +114,8 @@ def _on_samples(arguments: Any, out: Any) -> bool:
         record.setdefault("intercept", own.intercept != "forbidden")
     method = None if arguments.normalize in (None, "none") else arguments.normalize
     kernels = parse(arguments.kernels).fit(record.pop("X"), normalize=method, storage="lazy", cache=0)
+    if "C" not in record:
+        facts["C"] = "1, since neither --C nor the file says it (mklref solve: 100)"
     stated = stated_problem({**record, "kernels": kernels})
     kernels.progress = True
     render.show_facts(out, facts)
@@ -133,4 +140,5 @@ def _samples(arguments: Any) -> tuple[dict[str, Any], dict[str, str]]:
 
 
 def _write(path: str, content: dict[str, Any]) -> None:
-    write_text(path, json.dumps(content, indent=1) + "\n")
+    finite = {name: one if not isinstance(one, float) or isfinite(one) else str(one) for name, one in content.items()}
+    write_text(path, json.dumps(finite, indent=1, allow_nan=False) + "\n")

@@ -189,6 +189,11 @@ def test_an_answer_to_a_csv_file_is_certified_and_its_fault_named(table, run, re
     certify = ["certify", *asked, point, "--standardize", "--positive", "healthy"]
     assert "outcome: ill = -1" in (said := run([*certify, "--normalize", "trace"]).out)
     assert "CERTIFIED" in said
+    assert "C:" not in said
+    assert (
+        "C:        1, since neither --C nor the file says it (mklref solve: 100)"
+        in run([one for one in certify if one not in ("--C", "3")], 1).out
+    )
     assert "normalised kernels: " in run(certify, 1).out
     assert "negated dual_coef: " in run(["certify", *asked, point, "--standardize", "--normalize", "trace"], 1).out
     regression = ["certify", *asked, point, "--target", "dose", "--loss", "epsilon_insensitive:0.1"]

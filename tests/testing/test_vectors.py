@@ -307,7 +307,8 @@ def test_certify_exits_with_its_verdict(vectors, tmp_path, capsys):
     assert main([*command, str(tmp_path / "good.mat"), "--save", saved]) == 0
     assert "CERTIFIED: relative gap" in capsys.readouterr().out
     certificate = certify(problem, found.dual_coef, weights=found.weights, intercept=found.intercept)
-    assert json.loads(Path(saved).read_text())["upper"] == certificate.upper
+    kept = json.loads(Path(saved).read_text())
+    assert (kept["upper"], kept["passed"], kept["faults"]) == (certificate.upper, True, [])
 
     assert main([*command, str(tmp_path / "good.mat"), "--rigorous"]) == 0
     assert "Proven for" in capsys.readouterr().out
@@ -315,9 +316,16 @@ def test_certify_exits_with_its_verdict(vectors, tmp_path, capsys):
     assert main([*command, str(tmp_path / "good.mat"), "--tol", "1e-13"]) == 1
     capsys.readouterr()
 
-    assert main([*command, str(tmp_path / "bad.json")]) == 1
+    assert main([*command, str(tmp_path / "bad.json"), "--save", saved, "--force"]) == 1
     printed = capsys.readouterr().out
     assert "wrong intercept: " in printed
+    kept = json.loads(Path(saved).read_text())
+    assert (kept["passed"], kept["faults"]) == (False, ["wrong intercept"])
+    assert kept["message"] in printed
+    assert kept["verdict"] in printed
+    write_record(tmp_path / "huge.json", {**record, "dual_coef": 1e200 * found.dual_coef})
+    main([*command, str(tmp_path / "huge.json"), "--save", saved, "--force"])
+    assert "inf" in json.loads(Path(saved).read_text(), parse_constant=pytest.fail).values()
     write_record(tmp_path / "claims.json", {**record, "objective": 2.0 * certificate.upper})
     assert main([*command, str(tmp_path / "claims.json")]) == 1
     assert "REJECTED: relative gap" in capsys.readouterr().out
