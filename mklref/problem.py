@@ -20,7 +20,7 @@ from mklref import _display
 from mklref._typing import Array
 from mklref._validate import as_float_array, checked_flag, checked_positive, checked_targets, read_only, require_finite
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget, InvalidType
-from mklref.kernels.stack import ArrayStack, KernelStack, stack
+from mklref.kernels.stack import ArrayStack, KernelStack, require_order, stack
 from mklref.losses import Loss, as_loss
 from mklref.losses.base import require_loss
 from mklref.regularizers import Regularizer, as_regularizer
@@ -121,6 +121,8 @@ class Problem(Frozen):
         Gram matrices that are not square, finite, symmetric and positive semidefinite.
     InvalidTarget
         y of the wrong length, not finite, with labels other than -1 and +1, or with one class only.
+    InvalidInput
+        Kernels, y and sample_weight that name their samples, as those of pandas do, in different orders.
     InvalidParameter
         C outside (0, inf), bad sample weights, products of both that leave double precision, a loss and an
         intercept that do not go together, or a class of your own that contradicts itself.
@@ -160,6 +162,7 @@ class Problem(Frozen):
     ) -> None:
         put = self._put
         put("kernels", stack(kernels))
+        require_order(kernels, y=y, sample_weight=sample_weight)
         put("loss", as_loss(loss))
         put("regularizer", as_regularizer(regularizer))
         remedy = "it weighs the summed loss. For a hard margin use a large finite value."

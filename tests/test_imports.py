@@ -308,3 +308,19 @@ def test_public_names_have_their_types(tmp_path):
     assert [name for name, revealed in zip(names, types, strict=True) if revealed in ("Any", "builtins.object")] == []
     assert "-> mklref.solution.Solution" in types[names.index("mklref.solve")]
     assert types[names.index("mklref.crosscheck")].endswith("CrossCheck")
+
+
+DOCUMENTED = {"sklearn.utils._safe_indexing"}
+"""A name that is no promise by its spelling, and one by the documentation of its package."""
+
+
+def test_nothing_private_of_another_package_is_imported():
+    """It may be gone with the next release."""
+    imported = {
+        f"{node.module}.{alias.name}"
+        for path in sources()
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.ImportFrom) and node.module and not node.module.startswith(("mklref", "__"))
+        for alias in node.names
+    }
+    assert {name for name in imported if re.search(r"\._(?!_)", name)} == DOCUMENTED

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import TransformerTags
-from sklearn.utils.validation import _check_feature_names, _check_sample_weight, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
 
 from mklref._typing import Array
 from mklref._validate import checked_choice, checked_number, checked_verbosity, require_one_order, require_unmasked
@@ -24,10 +24,10 @@ from mklref.estimators.gram import (
     PRECOMPUTED,
     NewKernels,
     family_of,
-    n_precomputed,
     normalized,
     raw_family,
     raw_precomputed,
+    samples_first,
     vanished,
 )
 from mklref.estimators.persistence import Persistent, variables_of
@@ -134,7 +134,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         if self._is_precomputed():
             for name in ("feature_names_in_", "kernel_groups_"):  # of an earlier fit
                 self.__dict__.pop(name, None)
-            self.n_features_in_ = n_precomputed(X)
+            self.n_features_in_ = len(samples_first(X))
             rows = X[0] if isinstance(X, list | tuple) else X
         else:
             rows = X = joined(X)
@@ -176,7 +176,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         mixed = hasattr(X, "columns") and holds_times(X)  # of texts and times NumPy makes no array
         texts = None if holds_sparse(X) or mixed else as_texts(X)
         if texts is not None:
-            _check_feature_names(self, X, reset=reset)
+            validate_data(self, X, reset=reset, skip_check_array=True, ensure_2d=False)  # names of columns alone
             if reset:
                 self.n_features_in_ = texts.shape[1]
         return texts
@@ -196,18 +196,18 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
                 )
             if isinstance(sample_weight, numbers.Number):
                 inside, one = lambda x: 0.0 <= x < np.inf, "one number is the weight of every sample."
-                sample_weight = checked_number("sample_weight", sample_weight, "[0, inf)", inside, one)
+                sample_weight = np.full(n, checked_number("sample_weight", sample_weight, "[0, inf)", inside, one))
             with own_errors():
-                weight = _check_sample_weight(sample_weight, np.empty((n, 0)), dtype=np.float64)
+                weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+            if weight.shape != (n,):
+                raise InvalidInput(f"sample_weight has shape {weight.shape}; give one number for each of {n} samples.")
             if weight.min() < 0.0:
                 i = int(weight.argmin())
                 raise InvalidParameter(f"sample_weight[{i}] = {weight[i]:g} is negative; give 0 to leave a sample out.")
             if weight.max() > sys.float_info.max / n:
                 raise InvalidParameter(f"sample_weight is up to {weight.max():g}, too large for sums; divide by that.")
-            if np.count_nonzero(weight) < 2:
-                raise InvalidParameter(
-                    f"{np.count_nonzero(weight)} of {n} sample weights are positive; at least two have to be."
-                )
+            if (zeros := n - np.count_nonzero(weight)) > n - 2:
+                raise InvalidParameter(f"{zeros} of {n} sample weights are zero; at least two have to be positive.")
         kept = merged(weight, *((np.arange(n),) if self._is_precomputed() else (rows_of(X), *keys)))
         if len(kept.indices) < 2:
             raise InvalidInput("X holds one sample, or copies of it; give at least two that differ.")

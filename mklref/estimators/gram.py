@@ -28,6 +28,7 @@ from mklref.kernels import (
 )
 from mklref.kernels.fitted import Training
 from mklref.kernels.transforms import VANISHING, Normalizer, Transform
+from mklref.kernels.validation import require_same_samples
 
 PRECOMPUTED = "precomputed"
 
@@ -168,11 +169,10 @@ def part(
     return ArrayStack.trusted(matrices, names), rows, vanished(transforms)
 
 
-def n_precomputed(X: Any) -> int:
-    """The number of training samples in precomputed kernels."""
-    array = _stacked(X)
-    kernels_last(array)
-    return int(array.shape[1])
+def samples_first(X: Any) -> FloatArray:
+    """Precomputed kernels of training samples with their axes of samples first, (n, n, M)."""
+    array = _stacked(X, ("index", "columns"))
+    return array if kernels_last(array) else np.moveaxis(array, 0, -1)
 
 
 def kernels_last(array: FloatArray) -> bool:
@@ -189,10 +189,16 @@ def kernels_last(array: FloatArray) -> bool:
     return last and not (first and np.allclose(array, np.swapaxes(array, 1, 2), rtol=1e-6, equal_nan=True))
 
 
-def _stacked(X: Any) -> FloatArray:
-    """Three axes; one matrix is one kernel, stacked along the last axis."""
-    if isinstance(X, list | tuple):
-        require_one_order({f"X[{m}]": matrix for m, matrix in enumerate(X)})
+def _stacked(X: Any, axes: Sequence[str] = ("index",)) -> FloatArray:
+    """Three axes; one matrix is one kernel, stacked along the last axis. Data frames name samples along these axes."""
+    labelled = {f"X[{m}]": matrix for m, matrix in enumerate(X)} if isinstance(X, list | tuple) else {"X": X}
+    require_one_order(labelled)
+    if len(shapes := {matrix.shape for matrix in labelled.values() if hasattr(matrix, "shape")}) > 1:
+        raise InvalidKernel(
+            f"X holds matrices of different shapes, {', '.join(map(str, sorted(shapes)))}; give the rows and "
+            "columns of the samples that all of them have, K[np.ix_(own, own)]."
+        )
+    require_same_samples(labelled, axes)
     array = as_float_array(X.dense() if isinstance(X, KernelStack) else X, "X")
     if array.ndim == 2:
         array = array[:, :, None]

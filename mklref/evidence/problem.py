@@ -10,7 +10,7 @@ import numpy as np
 from mklref._typing import Array, FloatArray
 from mklref._validate import checked_array, checked_flag, checked_number, checked_rng, checked_targets, read_only
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, NotApplicable
-from mklref.kernels.stack import ArrayStack, stack
+from mklref.kernels.stack import ArrayStack, require_order, stack
 
 _FLOOR = 1e-6
 """Smallest noise variance that is tried when it is learned, as a share of the given one."""
@@ -74,7 +74,9 @@ class EvidenceProblem:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
-        put("kernels", _checked_kernels(self.kernels))
+        given = self.kernels
+        put("kernels", _checked_kernels(given))
+        require_order(given, y=self.y)
         put("y", _checked_targets(self.y, self.n_samples))
         put("noise_variance", checked_variance("noise_variance", self.noise_variance))
         put("noise_floor", self._checked_floor())

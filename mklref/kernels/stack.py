@@ -14,7 +14,7 @@ from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, checked_members, checked_names, require_one_order
 from mklref.exceptions import InvalidKernel
 from mklref.kernels.protocol import KernelStack as KernelStack, in_pairs, indices, numbers, sums_of_rows
-from mklref.kernels.validation import checked_gram, require_gram, require_psd, rounding_slack
+from mklref.kernels.validation import checked_gram, require_gram, require_psd, require_same_samples, rounding_slack
 
 _LARGE = 128
 """Order of a matrix from which its symmetry saves time in a product."""
@@ -241,7 +241,7 @@ def stack(kernels: Any, names: Sequence[str] | None = None) -> KernelStack:
     InvalidKernel
         Not square, empty, of different orders, not finite, or not symmetric; names kernel and index.
     InvalidInput
-        Data frames with their samples in different orders, by the names of rows.
+        Data frames of other samples, or in another order, by the names of rows and columns.
 
     Warns
     -----
@@ -256,6 +256,7 @@ def stack(kernels: Any, names: Sequence[str] | None = None) -> KernelStack:
     if not labelled:
         raise InvalidKernel("kernels is empty; give at least one Gram matrix of shape (n, n).")
     require_one_order(dict(labelled))
+    require_same_samples(dict(labelled))
     arrays = [as_float_array(matrix, label) for label, matrix in labelled]
     orders = {array.shape for array in arrays}
     if len(orders) > 1:
@@ -266,6 +267,12 @@ def stack(kernels: Any, names: Sequence[str] | None = None) -> KernelStack:
     made = ArrayStack(checked, names)
     made._gram_checked = True
     return made
+
+
+def require_order(kernels: Any, **others: Any) -> None:
+    """Raise `InvalidInput` where data frames of kernels, targets or weights name their samples in different orders."""
+    frames = kernels if isinstance(kernels, list | tuple) else ()
+    require_one_order({**{f"kernels[{m}]": matrix for m, matrix in enumerate(frames)}, **others})
 
 
 def _matrices(kernels: Any) -> Iterable[Any]:

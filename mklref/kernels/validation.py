@@ -9,13 +9,13 @@ semidefinite; that none is found proves nothing.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, checked_number, require_finite
+from mklref._validate import as_float_array, checked_number, counts_rows, require_finite
 from mklref.exceptions import AsymmetryWarning, InvalidInput, InvalidKernel, warn
 from mklref.kernels.protocol import KernelStack
 
@@ -68,6 +68,29 @@ def checked_gram(matrix: FloatArray, label: str) -> FloatArray:
     if matrix.flags.c_contiguous:
         return matrix
     return matrix.T if matrix.flags.f_contiguous else np.ascontiguousarray(matrix)
+
+
+def require_same_samples(labelled: Mapping[str, Any], axes: Sequence[str] = ("index", "columns")) -> None:
+    """Raise `InvalidInput` where data frames name partly the same samples along an axis, and partly others.
+
+    Rows that pandas has counted have no names, and names of which none is shared may be of the same samples.
+    """
+    known: dict[str, list[str]] = {}
+    for label, matrix in labelled.items():
+        for axis in axes:
+            index: Any = getattr(matrix, axis, None)
+            if not hasattr(index, "equals") or counts_rows(index):
+                continue
+            own, names = f"the {'rows' if axis == 'index' else axis} of {label}", list(map(str, index))
+            for other, others in known.items():
+                if len(names) == len(others) and names != others and not set(names).isdisjoint(others):
+                    i = next(i for i, name in enumerate(names) if name != others[i])
+                    raise InvalidInput(
+                        f"{other} and {own} are of different samples: number {i} is {others[i]!r} and {names[i]!r}. "
+                        "Give those that all have, in one order, K.loc[names, names], or, if they are the same ones by "
+                        "other names, K.to_numpy()."
+                    )
+            known[own] = names
 
 
 def require_room(matrix: FloatArray, label: str) -> None:

@@ -10,14 +10,20 @@ import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector
 from sklearn.metrics import confusion_matrix, roc_auc_score
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
-from sklearn.utils.metaestimators import _safe_split
 
 from mklref._typing import Array
 from mklref._validate import checked_verbosity, shown
 from mklref.estimators.folds import splits_of, warn_of_classes
 from mklref.estimators.workers import Unfinished, gathered
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
-from mklref.model_selection.resampling import checked_params, fitted_to, require_some, samples_of, was_interrupted
+from mklref.model_selection.resampling import (
+    checked_params,
+    fitted_to,
+    part_of,
+    require_some,
+    samples_of,
+    was_interrupted,
+)
 
 Z = 1.959963984540054
 """Of an interval that holds the truth in 95 of 100 cases."""
@@ -262,7 +268,7 @@ def _part(model: Any, X: Any, y: Any, train: Any, rows: Any, params: Any) -> tup
     """Truth, prediction, the best constant, scores and numbers of some rows, by a fit to others."""
     fitted = fitted_to(model, X, y, train, params)
     classifies = is_classifier(fitted)
-    outer, truth = _safe_split(fitted, X, y, rows, train)
+    outer, truth = part_of(fitted, X, rows, train), y[rows]
     values, counts = np.unique(y[train], return_counts=True)
     scores = None
     if classifies and hasattr(fitted, "decision_function") and len(values) == len(np.unique(y)):

@@ -15,9 +15,8 @@ from sklearn import get_config
 from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import ShuffleSplit, StratifiedShuffleSplit
 from sklearn.pipeline import Pipeline
-from sklearn.utils import indexable
-from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.validation import _check_method_params, column_or_1d
+from sklearn.utils import _safe_indexing, get_tags, indexable  # the first is documented, and exported for others
+from sklearn.utils.validation import column_or_1d
 
 from mklref._typing import Array
 from mklref._validate import as_one_kind, checked_count, checked_number, checked_verbosity, require_one_order
@@ -25,6 +24,7 @@ from mklref.datasets import Dataset
 from mklref.estimators.base import BaseMKL
 from mklref.estimators.blocks import Joined, joined
 from mklref.estimators.folds import splits_of
+from mklref.estimators.gram import samples_first
 from mklref.estimators.samples import own_errors, real_targets
 from mklref.estimators.workers import gathered
 from mklref.exceptions import (
@@ -45,9 +45,16 @@ def samples_of(
     if X is None:
         raise InvalidType("X is None; give one sample a row.")
     with own_errors():
-        table = Joined(X.X, X.features) if isinstance(X, Dataset) else X if hasattr(X, "columns") else joined(X)
-        require_one_order({"X": table, "y": y}, InvalidTarget)
-        require_one_order({"X": table, "y": y, "groups": groups, **(params or {})})
+        if isinstance(model, BaseMKL) and model._is_precomputed():
+            rows: Any = X[0] if isinstance(X, list | tuple) else X
+            table: Any = samples_first(X)
+        else:
+            table = Joined(X.X, X.features) if isinstance(X, Dataset) else X if hasattr(X, "columns") else joined(X)
+            rows, shape = table, np.shape(table)
+            if get_tags(model).input_tags.pairwise and shape[:1] != shape[1:2]:
+                raise InvalidInput(f"X has shape {shape}; a precomputed kernel has a row and a column for each sample.")
+        require_one_order({"X": rows, "y": y}, InvalidTarget)
+        require_one_order({"X": rows, "y": y, "groups": groups, **(params or {})})
         targets = column_or_1d(as_one_kind(y) if is_classifier(model) else np.asarray(y), warn=True)
         found = indexable(table, real_targets(targets) if is_regressor(model) else targets, groups)
     for name, own in (params or {}).items():
@@ -73,8 +80,19 @@ def _takes(model: Any, name: Any) -> bool:
 
 def fitted_to(model: Any, X: Any, y: Any, train: Any, params: Mapping[str, Any] | None) -> Any:
     """A clone that is fitted to these rows, with the entries of `params` that belong to them."""
-    own = clone(model)
-    return own.fit(*_safe_split(own, X, y, train), **_check_method_params(X, dict(params or {}), indices=train))
+    given = {name: _entries(value, train, len(y)) for name, value in (params or {}).items()}
+    return clone(model).fit(part_of(model, X, train, train), y[train], **given)
+
+
+def _entries(value: Any, rows: Any, n: int) -> Any:
+    """Those of these rows of what has one for each of n samples; anything else as it is."""
+    length = len(value) if isinstance(value, list | tuple) else next(iter(np.shape(value)), None)
+    return _safe_indexing(value, rows) if length == n else value
+
+
+def part_of(model: Any, X: Any, rows: Any, train: Any) -> Any:
+    """These rows of the samples; of Gram matrices those columns that belong to the training samples."""
+    return X[np.ix_(rows, train)] if get_tags(model).input_tags.pairwise else _safe_indexing(X, rows)
 
 
 def checked_params(params: Any) -> None:

@@ -18,12 +18,14 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from mklref import Groups
+from mklref import Groups, Problem
 from mklref.estimators import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor, TableEncoder
 from mklref.estimators.gram import raw_family
+from mklref.evidence import EvidenceProblem
 from mklref.exceptions import (
     ConstantKernelWarning,
     InvalidInput,
+    InvalidKernel,
     InvalidParameter,
     InvalidTarget,
     InvalidType,
@@ -309,3 +311,35 @@ def test_kernels_of_sparse_samples_that_overflow_are_named_as_those_of_dense_one
     for samples in (X, csr_array(X)):
         with pytest.raises(InvalidInput, match=f"kernel '{kernel}' overflows"):
             MKLClassifier("linear, poly(3)").fit(scale * samples, y)
+
+
+@pytest.mark.parametrize("axis", ["index", "columns"])
+def test_gram_matrices_that_name_partly_other_samples_are_refused(three_classes, axis):
+    X, y, _ = three_classes
+    y, ids = y == y[0], [f"s{i}" for i in range(len(X))]
+    gram = pd.DataFrame(X @ X.T, ids, ids)
+    lagged = gram.set_axis([*ids[1:], "t"], axis=axis)
+    targets = np.where(y, 1.0, -1.0)
+    uses = (MKLClassifier("precomputed").fit, lambda K, y: Problem(K, np.where(y, 1.0, -1.0)))
+    for use in uses:
+        for matrices in ([gram, lagged], [lagged]):
+            with pytest.raises(InvalidInput, match=r"are of different samples: number 0 is 's[01]' and 's[10]'\. Give"):
+                use(matrices, y)
+        other = gram.set_axis([f"{name}-RNA" for name in ids], axis=axis)
+        counted = gram.set_axis(range(len(ids)), axis=axis)
+        numbers = gram.set_axis(range(1, len(ids) + 1)).set_axis([str(i + 1) for i in range(len(ids))], axis=1)
+        for matrices in ([gram, other], [gram, counted], [numbers, numbers]):
+            use(matrices, y)
+    with pytest.raises(InvalidInput, match=r"the rows of X\[0\] and the rows of X\[1\] are of different"):
+        MKLClassifier("precomputed").fit([gram, gram], y).predict(
+            [gram[:4], lagged[:4] if axis == "index" else gram[1:5]]
+        )
+    with pytest.raises(
+        InvalidKernel, match=r"different shapes, \(\d+, \d+\), \(\d+, \d+\); give the rows and columns of"
+    ):
+        MKLClassifier("precomputed").fit([gram, gram.iloc[1:, 1:]], y)
+    for turned in ({"y": pd.Series(targets, ids)[::-1]}, {"y": targets, "sample_weight": pd.Series(1.0, ids)[::-1]}):
+        with pytest.raises(InvalidInput, match=r"kernels\[0\] and (y|sample_weight) have their samples in different"):
+            Problem([gram], **turned)
+    with pytest.raises(InvalidInput, match=r"kernels\[0\] and y have their samples in different orders"):
+        EvidenceProblem([gram], pd.Series(targets, ids)[::-1], 1.0)

@@ -11,7 +11,7 @@ from sklearn.metrics import balanced_accuracy_score, r2_score
 from sklearn.model_selection import GroupKFold, KFold, cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVC, LinearSVC
 
 from mklref import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor, model_selection, plotting
 from mklref.datasets import load
@@ -335,3 +335,21 @@ def test_a_measure_without_bounds_chooses_nothing():
         search = MKLClassifierCV(cv=2, rule=rule, scoring=lambda model, X, y: np.inf)
         with pytest.raises(InvalidParameter, match="returned inf; a measure is finite"):
             search.fit(X, X[:, 0] > 0.0)
+
+
+def test_gram_matrices_are_evaluated_in_every_shape_that_fit_takes(three_classes):
+    X, y, _ = three_classes
+    ids, K = [f"s{i}" for i in range(36)], np.stack([X @ X.T, (X @ X.T + 1.0) ** 2])
+    model, frames = MKLClassifier("precomputed"), [pd.DataFrame(gram, ids, ids) for gram in K]
+    for matrices in (K, list(K), frames):
+        for use in (
+            lambda X: evaluate(model, X, y, test=2).predicted,
+            lambda X: stability(model, X, y, fits=2, params={"sample_weight": list(range(1, 37))}).weights,
+        ):
+            np.testing.assert_array_equal(use(matrices), use(np.moveaxis(K, 0, -1)))
+    with pytest.raises(InvalidTarget, match=r"X and y have their samples in different orders"):
+        evaluate(model, frames, pd.Series(y, ids[::-1]))
+    for own in (X, list(K)):
+        with pytest.raises(InvalidInput, match=r"X has shape .*; a precomputed kernel has a row and a column for each"):
+            evaluate(SVC(kernel="precomputed"), own, y)
+    assert evaluate(SVC(kernel="precomputed"), K[0], y, test=0.25).accuracy.value > 0.3

@@ -294,7 +294,7 @@ UNFITTED, NARROW = MKLClassifier(), MKLClassifier("linear")
         (
             lambda X, y, K, Z: MKLOneClass().fit(X, sample_weight=np.eye(36)[3]),
             InvalidParameter,
-            "1 of 36 sample weights are positive; at least two",
+            "35 of 36 sample weights are zero; at least two",
         ),
         (lambda X, y, K, Z: MKLOneClass(nu=0.0).fit(X), InvalidParameter, r"nu = 0.0 must lie in \(0, 1\]"),
         (lambda X, y, K, Z: MKLRegressor(loss="hinge").fit(X, X[:, 0]), InvalidParameter, "takes no real targets"),
