@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import numbers
-import sys
-from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple, Self
@@ -13,10 +11,10 @@ import numpy as np
 from scipy.sparse import csr_array
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import TransformerTags
-from sklearn.utils.validation import check_array, check_consistent_length, column_or_1d, validate_data
+from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
 from mklref._typing import Array
-from mklref._validate import checked_choice, checked_number, checked_verbosity, require_one_order, require_unmasked
+from mklref._validate import checked_choice, checked_verbosity, require_one_order, require_unmasked
 from mklref.certificate import Bounds
 from mklref.estimators.blocks import SparseFamily, holds_sparse, holds_times, is_sparse, joined, of_products
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
@@ -34,10 +32,12 @@ from mklref.estimators.persistence import Persistent, variables_of
 from mklref.estimators.prediction import Predicting
 from mklref.estimators.samples import (
     Kept,
+    checked_weights,
     labels_of,
     merged,
     named,
     own_errors,
+    require_columns,
     require_memory,
     require_present,
     rows_of,
@@ -176,7 +176,8 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         mixed = hasattr(X, "columns") and holds_times(X)  # of texts and times NumPy makes no array
         texts = None if holds_sparse(X) or mixed else as_texts(X)
         if texts is not None:
-            validate_data(self, X, reset=reset, skip_check_array=True, ensure_2d=False)  # names of columns alone
+            with own_errors():
+                validate_data(self, X, reset=reset, skip_check_array=True, ensure_2d=False)  # names of columns alone
             if reset:
                 self.n_features_in_ = texts.shape[1]
         return texts
@@ -187,27 +188,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
     def _kept(self, X: Any, sample_weight: Any, *keys: Any) -> Kept:
         """The samples with a positive weight, equal ones once; see `merged` for the keys."""
         n = int(self.n_features_in_) if self._is_precomputed() else X.shape[0]
-        weight = None
-        if sample_weight is not None:
-            require_unmasked(sample_weight=sample_weight)
-            if isinstance(sample_weight, str):
-                raise InvalidType(
-                    f"sample_weight is {sample_weight!r}; give a number for each sample, or a classifier class_weight."
-                )
-            if isinstance(sample_weight, numbers.Number):
-                inside, one = lambda x: 0.0 <= x < np.inf, "one number is the weight of every sample."
-                sample_weight = np.full(n, checked_number("sample_weight", sample_weight, "[0, inf)", inside, one))
-            with own_errors():
-                weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
-            if weight.shape != (n,):
-                raise InvalidInput(f"sample_weight has shape {weight.shape}; give one number for each of {n} samples.")
-            if weight.min() < 0.0:
-                i = int(weight.argmin())
-                raise InvalidParameter(f"sample_weight[{i}] = {weight[i]:g} is negative; give 0 to leave a sample out.")
-            if weight.max() > sys.float_info.max / n:
-                raise InvalidParameter(f"sample_weight is up to {weight.max():g}, too large for sums; divide by that.")
-            if (zeros := n - np.count_nonzero(weight)) > n - 2:
-                raise InvalidParameter(f"{zeros} of {n} sample weights are zero; at least two have to be positive.")
+        weight = checked_weights(sample_weight, n)
         kept = merged(weight, *((np.arange(n),) if self._is_precomputed() else (rows_of(X), *keys)))
         if len(kept.indices) < 2:
             raise InvalidInput("X holds one sample, or copies of it; give at least two that differ.")
@@ -376,12 +357,12 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         require_unmasked(X=X)
         if hasattr(self._new_kernels, "checked"):  # matrices, of the user or of a fold
             for one in X if isinstance(X, list | tuple) else [X]:
-                _require_columns(labels_of(one, precomputed=True), self._labels)
+                require_columns(labels_of(one, precomputed=True), self._labels)
             return self._new_kernels.checked(X)
         X = joined(X)
         names = named(X)
-        _require_columns(names, variables_of(self))
-        _require_columns(labels_of(X), self._labels)
+        require_columns(names, variables_of(self))
+        require_columns(labels_of(X), self._labels)
         texts = self._texts(X, reset=False)
         if texts is not None:
             return texts
@@ -401,11 +382,3 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         with suppress(MKLError):  # of a fit; and kernels of columns with names are of no products
             tags.input_tags.sparse = self.approximation is None and bool(self._accepts_sparse(csr_array((1, 2))))
         return tags
-
-
-def _require_columns(own: Sequence[str] | None, known: Sequence[str] | None) -> None:
-    if own is not None and known is not None and list(own) != list(known):
-        raise InvalidInput(
-            f"X has the columns {', '.join(own[:8])}, the model was fitted to {', '.join(known[:8])}; give the same "
-            "columns in the same order."
-        )

@@ -102,9 +102,11 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         if self.dual_coef_.any() and self.weights_.any():
             return
         why = "all targets are within the tube of the loss" if not self.dual_coef_.any() else "no kernel has a weight"
+        scaled = "" if self.scale_y else "scale_y=True, "
         warn(
-            f"{type(self).__name__} predicts {self.intercept_[0]:g} for every sample, because {why}: take "
-            "scale_y=True, a narrower tube such as loss=mklref.EpsilonInsensitive(0.01), or a larger C.",
+            f"{type(self).__name__} predicts {self.intercept_[0]:g} for every sample, because {why}: take {scaled}a "
+            "narrower tube such as loss=mklref.EpsilonInsensitive(0.01), or a larger C, unless targets or samples are "
+            "all the same.",
             UselessModelWarning,
         )
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import math
 import numbers
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -26,11 +27,12 @@ from sklearn.utils.validation import check_array, validate_data
 
 from mklref._typing import Array
 from mklref._untrusted import free_memory
-from mklref._validate import counts_rows
+from mklref._validate import checked_number, counts_rows, require_unmasked
 from mklref.estimators.blocks import holds_times, is_sparse, rows_as_bytes
 from mklref.exceptions import (
     ConstantKernelWarning,
     InvalidInput,
+    InvalidParameter,
     InvalidTarget,
     InvalidType,
     MKLError,
@@ -147,6 +149,32 @@ def own_errors() -> Iterator[None]:
         raise InvalidType(str(invalid)) from invalid
 
 
+def checked_weights(sample_weight: Any, n: int) -> Array | None:
+    """Nonnegative weights (n,), of which two are positive, from one for each sample or for all; None for none."""
+    if sample_weight is None:
+        return None
+    require_unmasked(sample_weight=sample_weight)
+    if isinstance(sample_weight, str):
+        raise InvalidType(
+            f"sample_weight is {sample_weight!r}; give a number for each sample, or a classifier class_weight."
+        )
+    if isinstance(sample_weight, numbers.Number):
+        inside, one = lambda x: 0.0 <= x < np.inf, "one number is the weight of every sample."
+        sample_weight = np.full(n, checked_number("sample_weight", sample_weight, "[0, inf)", inside, one))
+    with own_errors():
+        weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+    if weight.shape != (n,):
+        raise InvalidInput(f"sample_weight has shape {weight.shape}; give one number for each of {n} samples.")
+    if weight.min() < 0.0:
+        i = int(weight.argmin())
+        raise InvalidParameter(f"sample_weight[{i}] = {weight[i]:g} is negative; give 0 to leave a sample out.")
+    if weight.max() > sys.float_info.max / n:
+        raise InvalidParameter(f"sample_weight is up to {weight.max():g}, too large for sums; divide by that.")
+    if (zeros := n - np.count_nonzero(weight)) > n - 2:
+        raise InvalidParameter(f"{zeros} of {n} sample weights are zero; at least two have to be positive.")
+    return np.asarray(weight)
+
+
 def require_present(y: Any) -> None:
     """Raise `InvalidTarget` where an entry of a column of pandas is missing, of which NumPy has no word for texts."""
     if hasattr(y, "isna") and np.size(y) == len(y) and (missing := np.ravel(y.isna())).any():
@@ -233,6 +261,15 @@ def labels_of(X: Any, *, precomputed: bool = False) -> list[str] | None:
     if counts_rows(X.columns) if precomputed else any(isinstance(name, str) for name in X.columns):
         return None
     return [str(name) for name in X.columns]
+
+
+def require_columns(own: Sequence[str] | None, known: Sequence[str] | None) -> None:
+    """Raise `InvalidInput` where both are known and differ."""
+    if own is not None and known is not None and list(own) != list(known):
+        raise InvalidInput(
+            f"X has the columns {', '.join(own[:8])}, the model was fitted to {', '.join(known[:8])}; give the same "
+            "columns in the same order."
+        )
 
 
 def warn_of_constant(names: list[str], where: str) -> None:

@@ -44,7 +44,7 @@ def test_names_of_columns(three_classes):
     assert list(model.feature_names_in_) == ["age", "height", "mass"]
     assert model.kernel_names_ == ("linear", "linear[age]", "linear[height]", "linear[mass]")
     assert model.score(frame, y) > 0.5
-    with pytest.raises(ValueError, match="The feature names should match those that were passed during fit"):
+    with pytest.raises(InvalidInput, match="The feature names should match those that were passed during fit"):
         model.predict(pd.DataFrame(X_new, columns=["age", "mass", "height"]))
 
 
@@ -99,7 +99,7 @@ def test_columns_of_text():
     assert list(model.feature_names_in_) == ["dna", "rna"]
     assert model.kernel_groups_ == {"first": (0, 1), "second": (2,)}
     np.testing.assert_array_equal(model.predict(frame), [0, 0, 1, 1])
-    with pytest.raises(ValueError, match="The feature names should match"):
+    with pytest.raises(InvalidInput, match="The feature names should match"):
         model.predict(frame[["rna", "dna"]])
 
 

@@ -141,6 +141,10 @@ def test_targets_of_any_size_are_learned(data, size):
     if size < 1e-1:
         with pytest.warns(UselessModelWarning, match=r"all targets are within the tube of the loss: take scale_y=True"):
             MKLRegressor("linear,rbf:1.5", scale_y=False).fit(X, size * t)
+        with pytest.warns(
+            UselessModelWarning, match=r"loss: take a narrower tube .* unless targets or samples are all"
+        ):
+            MKLRegressor("linear,rbf:1.5").fit(X, np.ones(len(t)))
 
 
 def test_pipeline_and_search(data):
