@@ -111,6 +111,7 @@ def test_what_is_missing_has_the_defaults():
             "give the number of the group of each kernel",
         ),
         ({"regulariser": "Lp", "c": 3.0}, "not in the schema: regulariser (is regularizer meant?), c (is C meant?); k"),
+        ({"p": 2.0, "tau": 0.5}, "not in the schema: p (is regularizer_p meant?), tau (is loss_tau meant?); known"),
         ({"lambda": 2.0}, "not in the schema: lambda; known here: format, name, kernels"),
         ({"regularizer_p": 2.0}, "not in the schema: regularizer_p (no regularizer)"),
         ({"regularizer": "l1", "regularizer_p": 2.0}, "regularizer_p (no parameter of regularizer = 'l1')"),

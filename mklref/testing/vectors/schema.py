@@ -143,7 +143,11 @@ def _described(name: str, record: Mapping[str, Any], known: Sequence[str]) -> st
             f"{name} (no parameter of {owner} = {str(record[owner])!r})" if owner in record else f"{name} (no {owner})"
         )
     meant = get_close_matches(name.lower(), [entry.lower() for entry in known], n=1)
-    entries = [entry for entry in known if [entry.lower()] == meant]
+    entries = [entry for entry in known if [entry.lower()] == meant] or [
+        f"{owner}_{name}"
+        for owner, kinds in (("regularizer", REGULARIZERS), ("loss", LOSSES))
+        if "kernels" in known and any(name == field.name for kind in kinds.values() for field in fields(kind))
+    ]
     return f"{name} (is {entries[0]} meant?)" if entries else name
 
 
