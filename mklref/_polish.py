@@ -44,7 +44,7 @@ from mklref.regularizers.norms import Parts, Polyhedral, p_norm, quotient
 ACTIVE = 1e-6
 """Share of theta'q from which a kernel counts as active where R* has kinks."""
 _STEPS = 4
-_RANK = 1e-14
+RANK = 1e-14
 _STEEPEST = 10.0
 """The r up to which weights are unknowns: above, q is next to 2, and theta(q) nearly constant."""
 _LONGER, _CHANGES = 3, (1e-2, 1e-6)
@@ -252,7 +252,7 @@ def fitted(problem: Problem, point: Point) -> Point:
     A = (units[:, None] * images[:, free]).T
     if not (A.size and np.all(np.isfinite(A)) and np.all(np.isfinite(residual[free]))):
         return point
-    change: Any = scipy.linalg.lstsq(A, -residual[free], cond=_RANK, lapack_driver="gelsy", check_finite=False)[0]
+    change: Any = scipy.linalg.lstsq(A, -residual[free], cond=RANK, lapack_driver="gelsy", check_finite=False)[0]
     return point._replace(weights=np.maximum(theta + units * change, 0.0))
 
 
@@ -306,22 +306,22 @@ def _step(
     if jacobian is not None:
         matrix += 2.0 * images[:, F].T @ (jacobian @ images[:, F])
     if len(sums):
-        matrix = _bordered(matrix, sums[:, F], 0.0)
+        matrix = bordered(matrix, sums[:, F], 0.0)
         residual = np.append(residual, samples.problem.intercept_cost - sums @ beta)
     kernels = len(residual)
     if kinks is not None and len(S):
         left, corner, normal, missed = _stationarity(kinks, unknown, squares, S)
-        matrix, residual = _bordered(matrix, rows[np.ix_(S, F)], corner), np.append(residual, left)
+        matrix, residual = bordered(matrix, rows[np.ix_(S, F)], corner), np.append(residual, left)
         if normal is not None:
             last = np.zeros((1, len(matrix)))
             last[0, kernels:] = -normal
-            matrix, residual = _bordered(matrix, last, 0.0), np.append(residual, missed)
+            matrix, residual = bordered(matrix, last, 0.0), np.append(residual, missed)
     if not (len(matrix) and np.all(np.isfinite(matrix)) and np.all(np.isfinite(residual))):
         return None
     # Singular where kernels have low rank: of all solutions the shortest, in units in which no kernel is large.
-    unit = _units(matrix, len(F))
+    unit = units(matrix, len(F))
     scaled = unit[:, None] * matrix * unit
-    solved: Any = scipy.linalg.lstsq(scaled, unit * residual, cond=_RANK, lapack_driver="gelsy", check_finite=False)[0]
+    solved: Any = scipy.linalg.lstsq(scaled, unit * residual, cond=RANK, lapack_driver="gelsy", check_finite=False)[0]
     solved *= unit
     if not np.all(np.isfinite(solved)):
         return None
@@ -354,7 +354,7 @@ def _stationarity(
     return excess, -2.0 * part.mu, normal, missed
 
 
-def _units(matrix: Array, samples: int) -> Array:
+def units(matrix: Array, samples: int) -> Array:
     """Powers of two: one for the block of the samples, and one for each row below it, that make the largest entry 1."""
     unit = np.full(len(matrix), _power(-0.5 * _exponent(matrix[:samples, :samples])))
     for k in range(samples, len(matrix)):
@@ -372,7 +372,7 @@ def _exponent(entries: Array) -> float:
     return float(np.log2(np.abs(entries).max(initial=0.0) or 1.0))
 
 
-def _bordered(matrix: Array, rows: Array, corner: Array | float) -> Array:
+def bordered(matrix: Array, rows: Array, corner: Array | float) -> Array:
     """[[matrix, rows'], [rows, corner]] with the rows filled up with zeros on the right."""
     wide = np.zeros((len(rows), len(matrix)))
     wide[:, : rows.shape[1]] = rows

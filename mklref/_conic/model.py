@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from mklref._conic.cones import cp
-from mklref._conic.polish import SignedPoint
 from mklref._conic.scaling import Factors
+from mklref._conic.signed import SignedPoint
 from mklref._own import own_class
 from mklref._threads import cached_property
 from mklref._typing import Array

@@ -9,11 +9,13 @@ every point, picks the best outcome, and the solver's own point if nothing is be
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from mklref._conic.signed import SignedPoint, Span, newton as signed_newton
 from mklref._polish import Samples, improved, newton
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify
@@ -21,15 +23,6 @@ from mklref.certificate.bounds import relative
 from mklref.certificate.intercept import middle_intercept
 from mklref.problem import Point, Problem, dual_norms
 from mklref.regularizers import Fixed
-
-
-class SignedPoint(NamedTuple):
-    """beta (n,), mu (M,), b and Z (n, n)."""
-
-    dual_coef: Array
-    weights: Array
-    intercept: Any
-    slack: Array
 
 
 def certified(problem: Any, point: Any) -> dict[str, Any]:
@@ -43,20 +36,31 @@ def certified(problem: Any, point: Any) -> dict[str, Any]:
 def polished(problem: Any, point: Any) -> dict[str, Any]:
     """The best refinement of the point, or the point itself, with its certificate."""
     if problem.signed:
-        found = [point, _polished_signed(problem, point)]
-        scores = [problem.kernels.combine(each.weights) @ each.dual_coef for each in found]
-        if problem.intercept:
-            found += [a._replace(intercept=middle_intercept(problem, f)) for a, f in zip(found, scores, strict=True)]
-        return min((certified(problem, each) for each in found), key=lambda facts: facts["certificate"].gap)
+        return _polished_signed(problem, point)
     best, certificate = polish(problem, point)
     return {**best._asdict(), "certificate": certificate}
 
 
-def _polished_signed(problem: Any, point: SignedPoint) -> SignedPoint:
-    """The machine of the combined kernel."""
-    machine = problem.with_kernels([problem.kernels.combine(point.weights)], Fixed(np.ones(1)))
-    best, _ = polish(machine, Point(point.dual_coef, np.ones(1), point.intercept))
-    return point._replace(dual_coef=best.dual_coef, intercept=best.intercept)
+@np.errstate(all="ignore")
+def _polished_signed(problem: Any, point: SignedPoint) -> dict[str, Any]:
+    """The point or step of smallest gap, at the intercept that it has or at the best one for its scores."""
+    best = certified(problem, point)
+    for candidate in itertools.chain([point], _steps(problem, point)):
+        scores = problem.kernels.combine(candidate.weights) @ candidate.dual_coef
+        for b in (candidate.intercept, *([middle_intercept(problem, scores)] if problem.intercept else [])):
+            found = certified(problem, candidate._replace(intercept=b))
+            best = min(best, found, key=lambda facts: abs(facts["certificate"].gap))
+        if _enough(best["certificate"]):
+            break
+    return best
+
+
+def _steps(problem: Any, point: SignedPoint) -> Iterator[SignedPoint]:
+    """Newton's method for each guess of the null space of the kernel and of the active set."""
+    span, samples = Span(problem), Samples(problem)
+    for null in span.null_spaces(problem, point):
+        for tolerance in _active_sets(samples, point.dual_coef):
+            yield from signed_newton(problem, span, point, tolerance, null)
 
 
 SNAP = (1e-4, 1e-5, 1e-6, 1e-8)
@@ -104,13 +108,18 @@ def _stationary_points(problem: Problem, point: Point) -> Iterator[Point]:
     kinked = regularizer.polyhedral(problem.n_kernels) is not None or regularizer.parts(g) is not None
     weights = np.maximum(point.weights, 0.0)
     fixed = Fixed(weights) if weights.any() and np.isfinite(weights).all() else None
-    seen: set[bytes] = set()
-    for tolerance in SNAP:
-        free = samples.snapped(beta, tolerance)[1].tobytes()
-        if free in seen:
-            continue
-        seen.add(free)
+    for tolerance in _active_sets(samples, beta):
         if fixed is not None:
             yield from newton(problem, fixed, point, tolerance, steps=1)
         for share in NEGLIGIBLE[: 1 + kinked]:
             yield from newton(problem, regularizer, point, tolerance, share)
+
+
+def _active_sets(samples: Samples, beta: Array) -> Iterator[float]:
+    """Tolerances that leave different samples inside their bounds."""
+    seen: set[bytes] = set()
+    for tolerance in SNAP:
+        free = samples.snapped(beta, tolerance)[1].tobytes()
+        if free not in seen:
+            seen.add(free)
+            yield tolerance

@@ -31,7 +31,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mklref._conic.polish import SignedPoint
+from mklref._conic.signed import SignedPoint
 from mklref._threads import cached_property
 from mklref._typing import Array
 from mklref._untrusted import free_memory

@@ -13,12 +13,16 @@ in the place of f. Restricted to mu >= 0 it is `qcqp` on kernels of equal trace.
 Dual: maximise -sum_i c_i V*(-beta_i/c_i, y_i) - c lambda/2 over beta with 1'beta = c_b, Z >= 0 and lambda subject to
 beta'K_m beta + <Z, K_m> = lambda trace K_m for every m.
 
-Conic solvers need points in the interior, which K(mu) has only on the span of the kernels: with U an orthonormal basis
-of it, f = U h, and U'K(mu) U takes the place of K(mu). And they need numbers of one size: mu_m = c theta_m / trace K_m.
+Conic solvers need points in the interior, which K(mu) has only on the span of the kernels, and numbers of one size.
+With mu_m = c theta_m / trace K_m and the singular value decomposition [L_1 ... L_M] = U D [W_1 ... W_M] of the factors
+of the kernels scaled to the trace c,
+
+    K(mu) = U D (sum_m theta_m W_m W_m') D U',      f = U D h,      sum_m W_m W_m' = I
 
 Recovery: beta is the multiplier of the scores t = f + b, and twice the multiplier of the matrix inequality is
-[[B, -U'beta], [-beta'U, 1]] with Z = U (B - U'beta beta'U) U'; theta and b are variables. The weights are mixed with
-uniform ones until the kernel has no negative eigenvalue, which conic solvers leave at the order of their tolerance.
+[[B, -D U'beta], [-beta'U D, 1]] with Z = U D^{-1} (B - D U'beta beta'U D) D^{-1} U'; theta and b are variables. The
+weights are mixed with uniform ones until the kernel has no negative eigenvalue, which conic solvers leave at the order
+of their tolerance.
 
 Source: Lanckriet et al., as Kloft 1 and 3.2 and SimpleMKL 1 cite it; Kloft notes what mu >= 0 obviates.
 """
@@ -29,8 +33,8 @@ import numpy as np
 
 from mklref._conic.cones import cp
 from mklref._conic.model import Model, atom_of, cost_parameters, multiplier
-from mklref._conic.polish import SignedPoint
 from mklref._conic.scaling import RANK_TOLERANCE, Factors
+from mklref._conic.signed import SignedPoint
 from mklref.formulations.base import Formulation
 from mklref.signed import SignedProblem, SignedSolution
 
@@ -45,15 +49,16 @@ class SDP(Formulation):
     def build(self, problem: SignedProblem, L: Factors) -> Model:
         c = cost_parameters(problem.n_samples)
         scaled = [np.sqrt(size) * L_m for size, L_m in zip(problem.trace / problem.traces, L.matrices, strict=True)]
-        U, sizes, _ = np.linalg.svd(np.hstack(scaled), full_matrices=False)
-        U = U[:, sizes > np.sqrt(RANK_TOLERANCE) * sizes[0]]
+        U, sizes, W = np.linalg.svd(np.hstack(scaled), full_matrices=False)
+        kept = sizes > np.sqrt(RANK_TOLERANCE) * sizes[0]
+        UD, inverse, blocks = U[:, kept] * sizes[kept], U[:, kept] / sizes[kept], L.split(W[kept].T)
         theta = cp.Variable(problem.n_kernels, name="theta")
-        h = cp.Variable((U.shape[1], 1), name="h")
+        h = cp.Variable((UD.shape[1], 1), name="h")
         t = cp.Variable(problem.n_samples, name="t")
         s = cp.Variable((1, 1), name="s")
         b = cp.Variable(name="b") if problem.intercept else cp.Constant(0.0)
-        K = sum(theta_m * (R_m @ R_m.T) for theta_m, R_m in zip(theta, (U.T @ L_m for L_m in scaled), strict=True))
-        scores = t == (U @ h)[:, 0] + b
+        K = sum(theta_m * (rows.T @ rows) for theta_m, rows in zip(theta, blocks, strict=True))
+        scores = t == (UD @ h)[:, 0] + b
         losses = cp.sum(cp.multiply(c.value, atom_of(problem.loss, t, problem.y))) + problem.intercept_cost * b
         inequality = cp.bmat([[K, h], [h.T, s]]) >> 0
         trace = cp.sum(theta) == 1
@@ -61,7 +66,7 @@ class SDP(Formulation):
         def recover() -> SignedPoint:
             moments = 2.0 * np.asarray(inequality.dual_value)
             B, column = moments[:-1, :-1], moments[:-1, -1]
-            slack = U @ (B - np.outer(column, column)) @ U.T
+            slack = inverse @ (B - np.outer(column, column)) @ inverse.T
             mu = problem.feasible(problem.trace / problem.traces * theta.value)
             return SignedPoint(multiplier(scores), mu, float(b.value), slack)
 

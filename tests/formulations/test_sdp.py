@@ -10,8 +10,9 @@ from makers import make_problem
 
 from mklref import reference
 from mklref._conic import polish
-from mklref._conic.polish import SignedPoint, certified
+from mklref._conic.polish import certified
 from mklref._conic.scaling import factorize
+from mklref._conic.signed import SignedPoint, Span
 from mklref.exceptions import InvalidParameter, InvalidType, SolverFailure
 from mklref.formulations import as_formulation
 from mklref.signed import SignedProblem
@@ -67,7 +68,7 @@ def test_the_intercept_is_the_best_for_the_scores(monkeypatch):
     problem = make(loss="one_class", C=1e4)
     found = reference.solve(problem, "sdp")
     off = SignedPoint(found.dual_coef, found.weights, found.intercept - 1e-4, found.slack)
-    monkeypatch.setattr(polish, "_polished_signed", lambda problem, point: point)
+    monkeypatch.setattr(polish, "_steps", lambda problem, point: ())
     assert certified(problem, off)["certificate"].relative_gap > 1.0
     assert polish.polished(problem, off)["certificate"].relative_gap < 1e-4
 
@@ -84,6 +85,38 @@ def test_kernels_that_share_a_null_space_and_have_units_of_their_own_are_certifi
     assert solution.status is Status.OPTIMAL, solution.certificate.explain()
     assert solution.value == pytest.approx(solution.objective, rel=1e-6)
     assert solution.raw.certificate.relative_gap < 1e-5
+
+
+@pytest.mark.parametrize("solver", ["CLARABEL", "SCS"])
+@pytest.mark.parametrize("loss", ["hinge", "huber", "epsilon_insensitive", "squared"])
+def test_a_large_cost_is_certified_to_the_last_digits(loss, solver):
+    """Errors of K(mu) and of the scores cost C times as much: alone the machine of K(mu) left 1e-5 to 1e-2."""
+    rng = np.random.default_rng(3)
+    samples = [rng.normal(size=(12, d)) for d in (1, 2, 3)]
+    distances = [((X[:, None] - X[None]) ** 2).sum(axis=-1) for X in samples]
+    kernels = [*(np.exp(-D) for D in distances), samples[1] @ samples[1].T]
+    y = rng.normal(size=12)
+    problem = SignedProblem(kernels, np.sign(y) if loss == "hinge" else y, C=3e4, loss=loss)
+    bounds = reference.solve(problem, "sdp", solver=solver).certificate
+    assert bounds.relative_gap < 1e-7, bounds.explain()
+
+
+@pytest.mark.parametrize("definite", [True, False])
+def test_steps_return_to_the_optimum_from_nearby(definite, rng):
+    problem = make(C=100.0)
+    if definite:
+        factors = rng.normal(size=(2, 16, 2))
+        kernels = [np.eye(16), *(factors @ factors.transpose(0, 2, 1))]
+        problem = SignedProblem(kernels, rng.normal(size=16) + factors.sum(axis=(0, 2)), C=100.0, loss="squared")
+    found = reference.solve(problem, "sdp", solver="SCS" if definite else "CLARABEL")
+    point = SignedPoint(found.dual_coef, found.weights, found.intercept, found.slack)
+    assert (Span(problem).null_spaces(problem, point)[0] == 0) == definite
+    low, high = problem.loss.box(problem.y, problem.costs)
+    inside = (found.dual_coef > low + 1.0) & (found.dual_coef < high - 1.0)
+    noise = 1e-5 * rng.normal(size=16)
+    off = point._replace(dual_coef=point.dual_coef * (1.0 + inside * noise), weights=point.weights * (1.0 + noise[:3]))
+    assert certified(problem, off)["certificate"].relative_gap > 1e-6
+    assert polish.polished(problem, off)["certificate"].relative_gap < 1e-9
 
 
 def test_scores_that_vanish_leave_a_lower_bound(rng):
