@@ -92,12 +92,14 @@ def newton(problem: Any, span: Span, point: SignedPoint, tolerance: float, null:
         residual = np.concatenate(
             [residual, nu - excess, [theta.sum() - 1.0], -0.5 * np.einsum("mii,i->m", A_NN, x[:null])]
         )
+        if not (np.isfinite(matrix).all() and np.isfinite(residual).all()):
+            return
         unit = units(matrix, len(F))
         scaled, wanted = unit[:, None] * matrix * unit, unit * residual
-        if not (np.isfinite(scaled).all() and np.isfinite(wanted).all()):
-            return
         step: Array = unit * scipy.linalg.lstsq(scaled, wanted, cond=RANK, lapack_driver="gelsy", check_finite=False)[0]
         change, shares = step[k : k + M], step[k + M + 1 :]
+        if not np.abs(change).max() <= np.abs(theta).max():  # it diverges
+            return
         moved = beta.copy()
         moved[F] += step[: len(F)]
         beta = np.clip(moved, low, high)

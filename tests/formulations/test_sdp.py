@@ -12,7 +12,7 @@ from mklref import reference
 from mklref._conic import polish
 from mklref._conic.polish import certified
 from mklref._conic.scaling import factorize
-from mklref._conic.signed import SignedPoint, Span
+from mklref._conic.signed import SignedPoint, Span, newton
 from mklref.exceptions import InvalidParameter, InvalidType, SolverFailure
 from mklref.formulations import as_formulation
 from mklref.signed import SignedProblem
@@ -117,6 +117,17 @@ def test_steps_return_to_the_optimum_from_nearby(definite, rng):
     off = point._replace(dual_coef=point.dual_coef * (1.0 + inside * noise), weights=point.weights * (1.0 + noise[:3]))
     assert certified(problem, off)["certificate"].relative_gap > 1e-6
     assert polish.polished(problem, off)["certificate"].relative_gap < 1e-9
+
+
+def test_a_null_space_that_is_too_small_gives_no_steps(rng):
+    """Of two directions that X lacks, S has one: the other would be divided by."""
+    kernels = [np.diag([1.0, 1.0, 0.0, 0.0]), np.diag([0.0, 0.0, 1.0, 1.0])]
+    problem = SignedProblem(kernels, rng.normal(size=4), loss="squared")
+    point = SignedPoint(rng.normal(size=4), np.array([2.0, 0.0]), 0.0, np.diag([0.0, 0.0, 1.0, 0.0]))
+    span = Span(problem)
+    assert span.null_spaces(problem, point) == [1, 0]
+    with np.errstate(invalid="ignore"):
+        assert list(newton(problem, span, point, 1e-4, 1)) == []
 
 
 def test_scores_that_vanish_leave_a_lower_bound(rng):
