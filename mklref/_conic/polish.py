@@ -116,9 +116,10 @@ def _stationary_points(problem: Problem, point: Point) -> Iterator[Point]:
 
 
 def _active_sets(samples: Samples, beta: Array) -> Iterator[float]:
-    """Tolerances that leave different samples inside their bounds."""
+    """Tolerances that leave different samples inside their bounds, also where beta is tiny beside the costs."""
     seen: set[bytes] = set()
-    for tolerance in SNAP:
+    share = min(1.0, float(np.abs(beta).max() / samples.costs.max()))
+    for tolerance in (*SNAP, *(share * tolerance for tolerance in SNAP)):
         free = samples.snapped(beta, tolerance)[1].tobytes()
         if free not in seen:
             seen.add(free)

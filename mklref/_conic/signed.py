@@ -27,6 +27,7 @@ from mklref._polish import RANK, Samples, bordered, units
 from mklref._typing import Array
 
 _STEPS = 6
+_FAR = 1e4
 _SPAN = 1e-10
 """Share of the largest eigenvalue of sum_m K_m below which a direction is outside the span of the kernels."""
 
@@ -55,12 +56,12 @@ class Span:
         return point.weights * problem.traces / problem.trace, self.G.T @ point.slack @ self.G
 
     def null_spaces(self, problem: Any, point: SignedPoint) -> list[int]:
-        """Their dimensions: directions that S has rather than X, or none. At an optimum no direction is in both."""
+        """Their dimensions: directions of which S has far more than X, or more, or none. None is in both at an optimum."""
         theta, S = self.inner(problem, point)
         x, Q = np.linalg.eigh(np.tensordot(theta, self.A, 1))
         s = np.einsum("ji,jk,ki->i", Q, S, Q)
-        singular = int(np.sum(x * s.max() < s * x[-1]))
-        return sorted({min(singular, len(x) - 1), 0}, reverse=True)
+        singular = (int(np.sum(by * x * s.max() < s * x[-1])) for by in (_FAR, 1.0))
+        return list(dict.fromkeys([*(min(count, len(x) - 1) for count in singular), 0]))
 
 
 def newton(problem: Any, span: Span, point: SignedPoint, tolerance: float, null: int) -> Iterator[SignedPoint]:

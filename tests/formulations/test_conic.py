@@ -14,7 +14,7 @@ import pytest
 from formulations.agreement import suited
 from makers import DEGENERATE, LOSSES, PAIRS, SCALE, make_problem
 
-from mklref import reference
+from mklref import Problem, reference
 from mklref._conic.cones import use_second_order_cones
 from mklref._conic.model import nonnegative
 from mklref._conic.polish import polish
@@ -204,6 +204,18 @@ def test_weights_with_kinks_are_polished_to_rounding(loss, regularizer):
 
 def norms(problem, point):
     return np.sqrt(np.maximum(problem.kernels.quadratic(point.dual_coef), 0.0))
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "epsilon_insensitive"])
+def test_dual_variables_that_are_tiny_beside_the_costs_are_no_zeros(loss, rng):
+    samples = [rng.normal(size=(15, d)) for d in (1, 2, 4)]
+    kernels = [np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=-1)) for X in samples]
+    y = rng.normal(size=15)
+    problem = Problem(kernels, y if loss == "epsilon_insensitive" else np.sign(y), C=1e8, loss=loss, regularizer=Lp(2))
+    solution = reference.solve(problem, "dual", solver="CLARABEL")
+    assert np.abs(solution.dual_coef).max() < 1e-4 * problem.C
+    bounds = solution.certificate
+    assert bounds.gap < 2.0 * bounds.rounding + 1e-9 * bounds.upper, bounds.explain()
 
 
 def test_the_kernel_machine_by_definition(rng):

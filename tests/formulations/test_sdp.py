@@ -119,6 +119,13 @@ def test_steps_return_to_the_optimum_from_nearby(definite, rng):
     assert polish.polished(problem, off)["certificate"].relative_gap < 1e-9
 
 
+def test_null_spaces_are_guessed_with_and_without_what_x_and_s_share():
+    """A direction of which both have little is in neither or in one: solvers leave 1e-5 of a cost of 1e6."""
+    problem = SignedProblem([np.diag(row) for row in np.eye(3)], np.arange(3.0), loss="squared", trace=1.0)
+    point = SignedPoint(np.zeros(3), np.array([1.0, 2e-5, 1e-9]), 0.0, np.diag([0.0, 3e-5, 1.0]))
+    assert Span(problem).null_spaces(problem, point) == [1, 2, 0]
+
+
 def test_a_null_space_that_is_too_small_gives_no_steps(rng):
     """Of two directions that X lacks, S has one: the other would be divided by."""
     kernels = [np.diag([1.0, 1.0, 0.0, 0.0]), np.diag([0.0, 0.0, 1.0, 1.0])]
