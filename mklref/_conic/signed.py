@@ -56,7 +56,7 @@ class Span:
         return point.weights * problem.traces / problem.trace, self.G.T @ point.slack @ self.G
 
     def null_spaces(self, problem: Any, point: SignedPoint) -> list[int]:
-        """Their dimensions: directions of which S has far more than X, or more, or none. None is in both at an optimum."""
+        """Their dimensions: of S far more than of X, or more, or none. At an optimum no direction is in both."""
         theta, S = self.inner(problem, point)
         x, Q = np.linalg.eigh(np.tensordot(theta, self.A, 1))
         s = np.einsum("ji,jk,ki->i", Q, S, Q)
