@@ -11,8 +11,9 @@ remote.py     the stack whose rows are there
 tiles.py      products of lazy kernels there
 system.py     the Newton system of order r + M + 2
 approach.py   the way to the neighbourhood of the solution, on a rounder loss, and the last digits
+bounds.py     what a point says of the optimum
 step.py       predictor and corrector
-path.py       steps, bounds, when it is done
+path.py       steps, which rows they read, when it is done
 solver.py     the door: starts, options, the certificate
 interval.py   what a solution says of the kernels that the factors approximate
 """

@@ -4,9 +4,6 @@ r"""The central path in (v, b, s) at once, for kernels as factors.
                              + price sum s + c_b b,    or with phi(s) <= 1
 
 In this form, with w = L'beta as a variable of its own, p = 1 takes no more steps than p = 2.
-
-Bounds: f = L v + b is feasible as it stands, and so is beta with what exceeds 1'beta = c_b taken off its larger side.
-While rows are left out the lower bound holds for all samples, and the upper one where the path has just looked at all.
 """
 
 from __future__ import annotations
@@ -21,10 +18,11 @@ from mklref._run import Recorder
 from mklref._typing import Array
 from mklref.certificate.bounds import relative, unit_of
 from mklref.factored.approach import approached, suits
+from mklref.factored.bounds import bounds_at, fitted_gap
 from mklref.factored.nearby import EDGES, Far
 from mklref.factored.remote import Remote
 from mklref.factored.rounds import Rounds, machines_of, samples_for
-from mklref.factored.step import fitted_gap, multipliers, pull, take_step
+from mklref.factored.step import multipliers, pull, take_step
 from mklref.factored.weights import Psi, psi_of
 from mklref.problem import Problem
 from mklref.solution import Record, Status
@@ -45,7 +43,6 @@ _AWAY, _WIDER = 1.0, 2.0
 """A sample is left out that is so many times as far from where its loss bends as the scores of those that were left out
 have changed between the last two looks (root of the mean square; from now on they change less); and so many times
 farther if the gap has hardly fallen."""
-_BALANCED = 1e-9
 _HALVINGS, _UNBALANCED = 40, 0.01
 """Of an interval for an intercept of the start; and the share of 1'beta that may be left there."""
 _DIGITS, _RANGE = (1e-3, 1e-5), (1e-12, 1e12)
@@ -373,15 +370,7 @@ class Path:
 
     def _bounds(self, vectors: Array, sums: Array) -> float:
         """The gap here for samples that are near; bounds that hold for all are kept if they are better."""
-        regularizer, cost = self.problem.regularizer, self.first.intercept_cost
-        losses = float(sums[:, 0].sum()) + (0.0 if self.far is None else self.far.losses(self.v, self.b))
-        upper = losses + regularizer.value(self.norms(self.v)) + cost * float(self.b.sum())
-        terms, w = 0.0, np.empty_like(self.w)
-        for p, samples in enumerate(self.each):
-            up, down = self._balance(float(sums[p, 2]), float(sums[p, 3]))
-            w[p] = up * vectors[p, :-1, 1] + down * vectors[p, :-1, 2]
-            terms += samples.dual(sums[p], up, down)
-        lower = terms - regularizer.conjugate(self.norms(w))
+        lower, upper = bounds_at(self, vectors, sums)
         gap = upper - lower if np.isfinite(upper) and np.isfinite(lower) else np.inf
         self.gap, self.lower = gap, max(self.lower, lower)
         if self.far is not None and not self.looked:
@@ -401,15 +390,3 @@ class Path:
         """s without what is smaller than its multiplier, in its units."""
         price = float(np.max(pull(self, self.w) / self.s)) if self.psi.fixed is None else 0.0
         return np.where(self.s * price < self.z * self.s.max(), 0.0, self.s)
-
-    def _balance(self, up: float, down: float) -> tuple[float, float]:
-        """Factors for beta above and below 0 with which it sums to c_b; both 0 where that cannot be."""
-        cost = self.first.intercept_cost
-        if not self.first.intercept:
-            return 1.0, 1.0
-        if cost:
-            return (min(1.0, cost / up), 1.0) if up >= cost * (1.0 - _BALANCED) else (np.nan, 1.0)
-        total = up + down
-        if total > 0.0:
-            return -down / up, 1.0
-        return (1.0, -up / down) if total < 0.0 else (1.0, 1.0)

@@ -14,11 +14,10 @@ from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_solve
 
 from mklref._typing import Array
 from mklref.factored.boxes import centring
-from mklref.factored.system import Direction, Left, System, factorised
+from mklref.factored.system import Direction, Left, System
 
 if TYPE_CHECKING:
     from mklref.factored.path import Path
@@ -67,32 +66,6 @@ def line_of_weights(path: Path) -> tuple[Array, float, Any]:
         return line, 0.0, 0.0
     value, gradient, hessian = psi.bound(s)
     return line + s * path.nu * gradient, 1.0 - value, hessian
-
-
-def fitted_gap(path: Path, grams: Array, vectors: Array, sums: Array) -> float:
-    """The gap here for the weights theta that fit v, and beta moved to where theta L'beta is v, to second order.
-
-    A move by D L x adds x'L'DLx/2 to V(f) + V*(-beta) + beta f, and R + R* are nearly v'L'beta: where beta has no ends
-    that is within tol one to three steps before the path is. inf where not all is known, or it was wrong once.
-    """
-    known = path.far is None and not np.isfinite(path.rows) and path.best is not None and path.best.v is path.v
-    if not (path.trusted and known):
-        return np.inf
-    regularizer, v, w = path.problem.regularizer, path.v, np.empty_like(path.w)
-    theta, gap = regularizer.weights_from_norms(path.norms(v))[path.kernel], float(sums[:, 0].sum())
-    own = np.flatnonzero(np.append(theta, float(path.first.intercept)))
-    for p, (gram, samples) in enumerate(zip(grams, path.each, strict=True)):
-        total = vectors[p, :, 1] + vectors[p, :, 2]
-        gap += v[p] @ total[:-1] + path.b[p] * total[-1] - samples.dual(sums[p], 1.0, 1.0)
-        fitted = np.divide(v[p], theta, out=np.zeros_like(theta), where=theta > 0.0)
-        missing = (np.append(fitted, path.first.intercept_cost) - total)[own]
-        try:
-            x = cho_solve(factorised(gram[np.ix_(own, own)], 0), missing)
-        except LinAlgError:
-            return np.inf
-        w[p] = (total + gram[:, own] @ x)[:-1]
-        gap += 0.5 * missing @ x - v[p] @ w[p]
-    return float(gap + regularizer.value(path.norms(v)) + regularizer.conjugate(path.norms(w)))
 
 
 def take_step(path: Path, grams: Array, vectors: Array, enough: float) -> None:

@@ -1,0 +1,152 @@
+"""The last digits of solutions for kernels as factors: dual variables that lead to v, and functions through targets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from makers import ROWS, make_factored_problem as problem, make_factors as rows
+
+import mklref
+from mklref import Lp, kernels, losses
+from mklref.certificate import numerical
+from mklref.factored import path, solver as factored
+from mklref.native import tuning
+from mklref.solution import Status
+
+
+def test_what_a_move_of_beta_leaves_of_its_sum_is_not_spread():
+    """Classes apart, at a scale where 4e-9 of the sum, spread over all samples, moves scores by what C n magnifies."""
+    for seed in (4, 9):
+        rng = np.random.default_rng(seed)
+        L = 300.0 * rng.normal(size=(21, 8))
+        y = np.where(L @ rng.normal(size=8) > 0.0, 1, -1)
+        solution = mklref.solve(mklref.Problem(kernels.FactorStack([L]), y, C=1000.0))
+        assert solution.certificate.relative_gap < 1e-4
+
+
+@pytest.mark.parametrize("loss", ["pinball:0.3", "epsilon_insensitive:0"])
+def test_functions_through_the_targets_are_certified_where_columns_outnumber_the_samples(loss):
+    """v has a part that no beta leads to; the move of beta took it for one with a little curvature, gaps were 1e-3."""
+    for seed in range(4):
+        rng = np.random.default_rng(seed)
+        L = [3.0 * rng.normal(size=(6, 3)) for _ in range(5)]
+        y = 1e-3 * (L[0][:, 0] + rng.normal(size=6))
+        given = mklref.Problem(kernels.FactorStack(L), y, loss=loss, C=5.0, regularizer=Lp(4 / 3))
+        assert mklref.solve(given, tol=1e-5).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(("loss", "C"), [("hinge", 1e4), ("hinge", 1e6), ("one_class", 1e6)])
+def test_a_margin_without_errors_is_certified_and_few_samples_support_it(loss, C):
+    """Near to an end was a share of C, and every variable is smaller: gaps were 5e-4, or no variable was 0."""
+    L, _ = rows(n=100)
+    L[0] += 0.3 * np.sign(L[0])
+    y = np.ones(100) if loss == "one_class" else np.sign(L[0][:, 0])
+    L = [one + 2.0 for one in L] if loss == "one_class" else L
+    solution = mklref.solve(mklref.Problem(kernels.FactorStack(L), y, loss=loss, C=C, regularizer=Lp(4 / 3)))
+    assert solution.status is Status.OPTIMAL
+    assert np.count_nonzero(solution.dual_coef) <= 20
+
+
+def test_the_scale_of_the_factors_says_nothing_of_how_beta_moves_to_v():
+    """Beside the column of the intercept those of 1e-7 were taken for none."""
+    rng, gaps = np.random.default_rng(1), []
+    L = [rng.normal(size=(15, r)) for r in (6, 5)]
+    y = np.sign(L[0][:, 0] + 0.5 * rng.normal(size=15))
+    for scale in (2.0**-23, 1.0, 2.0**23):
+        stack = kernels.FactorStack([scale * one for one in L])
+        found = mklref.solve(mklref.Problem(stack, y, C=1e5 / scale**2, regularizer=Lp(4 / 3)))
+        gaps.append(found.certificate.relative_gap)
+    assert gaps == pytest.approx(gaps[1:2] * 3, rel=0.2)
+
+
+def test_variables_without_room_stay_where_they_are():
+    """The matrix of what would move them is 0; NaN came out of it."""
+    given = problem(losses.Hinge(), Lp(2))
+    point = path.Point(np.ones((1, 14)), np.zeros(1), np.ones(4), np.ones(4), 1.0)
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # as in a run
+        assert not factored._towards(given, point, np.zeros((1, ROWS)), np.ones(4)).any()
+        given.kernels.sources[0].data[:] = 1e200  # after the stack was made
+        beta = 0.1 * given.y[None]
+        assert np.array_equal(factored._towards(given, point, beta, np.ones(4)), beta)
+
+
+def test_beta_is_short_where_functions_pass_through_the_targets(monkeypatch):
+    """In the middle of the boxes, where the path ends, its rounding alone was 1e-5 of the optimum and more."""
+    L, _ = rows(n=600, ranks=(4,) * 6)
+    stack = kernels.FactorStack([10.0 * one for one in L])
+    given = mklref.Problem(stack, L[0][:, 0] - L[1][:, 1], loss="pinball:0.3", C=100.0, regularizer=Lp(np.inf))
+    monkeypatch.setattr(numerical, "_VISIBLE", np.inf)  # as for rows on workers
+    monkeypatch.setattr(tuning, "REFINED", 0)
+    assert mklref.solve(given).status is Status.OPTIMAL
+
+
+def through_the_targets(loss, C, p, seed):
+    rng = np.random.default_rng(seed)
+    L, y = [rng.normal(size=(20, 40)), rng.normal(size=(20, 30))], rng.normal(size=20)
+    y = np.sign(y) if loss == "hinge" else y
+    return mklref.Problem(kernels.FactorStack(L), y, loss=loss, C=C, regularizer=Lp(p))
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize(("loss", "C", "p"), [("pinball:0.5", 1e5, 1), ("pinball:0.5", 1e6, 1.3)])
+def test_a_path_that_ends_beside_the_targets_has_its_last_digits_from_its_active_set(monkeypatch, loss, C, p, shards):
+    """Residuals of 1e-12 cost C each; the gap was 2e-5, 1e-3 and more, on six kinds of processors."""
+    monkeypatch.setattr(tuning, "REFINED", 0)  # nor by way of matrices
+    given = through_the_targets(loss, C, p, seed=3)
+    found = mklref.solve(given.replace(kernels=given.kernels.sharded(shards)))
+    assert found.status is Status.OPTIMAL
+    assert mklref.certify(given, found, rigorous=True).is_optimal(1e-6)
+
+
+def test_who_interrupts_the_last_digits_has_what_was_certified_before_them(monkeypatch):
+    def elsewhere(path, tol):
+        path.rounds.sum("begin", 1e6, np.zeros(1))
+        path.rounds.sum("keep")
+        path.points.clear()
+        path.best = path.best._replace(v=0.0 * path.best.v)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(factored, "finished", elsewhere)
+    with pytest.raises(mklref.Interrupted) as told:
+        mklref.solve(through_the_targets("pinball:0.5", 1e5, 1, seed=3))
+    assert told.value.solution.status is Status.INTERRUPTED
+    assert told.value.solution.certificate.relative_gap < 1e-2
+
+
+def test_a_path_that_ends_beside_the_targets_goes_on_by_way_of_the_matrices(monkeypatch):
+    """Where its active set is not that of the solution: the gap was 3e-5 and more."""
+    given = through_the_targets("hinge", 1e9, 1, seed=11)
+    found = mklref.solve(given)
+    assert (found.status, found.solver) == (Status.OPTIMAL, "factored")
+    assert mklref.certify(given, found, rigorous=True).is_optimal(1e-6)
+    assert mklref.solve(given, max_iter=3).status is Status.ITERATION_LIMIT
+    monkeypatch.setattr(tuning, "ENTRIES", 799)  # of 800
+    stalled = mklref.solve(given)
+    assert stalled.status is Status.STALLED
+    monkeypatch.setattr(tuning, "ENTRIES", 800)
+    monkeypatch.setattr(mklref.factored, "solve_factored", lambda *_, **__: stalled)
+    assert mklref.solve(given, client="with the same rows").certificate == found.certificate
+
+    def too_large(_):
+        raise MemoryError
+
+    monkeypatch.setattr(kernels.FactorStack, "dense", too_large)
+    assert mklref.solve(given).certificate == stalled.certificate
+
+
+def test_the_rounding_of_a_few_small_dual_variables_beside_many_of_size_C_hides_no_solution():
+    """What slices of beta left was bounded by their length: 1e-5 of the optimum, in a gap of 6e-8."""
+    L, score = rows(n=3000, ranks=(20, 20))
+    y = score + np.random.default_rng(1).normal(size=3000)
+    given = mklref.Problem(kernels.FactorStack(L), y, loss="pinball:0.5", C=1e9, regularizer=Lp(2))
+    assert mklref.solve(given).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("shards", [1, 3])
+@pytest.mark.parametrize(("loss", "p"), [("squared", 2), ("epsilon_insensitive", 1)])
+def test_dual_variables_lead_to_the_scores_of_the_path(loss, p, shards):
+    """Its bounds are those of v; those of theta L'beta, which a certificate sees, were 1e5 times as far apart."""
+    L, score = rows(n=600, ranks=(4,) * 6)
+    stack = kernels.FactorStack([(1.0 + m % 3) * one for m, one in enumerate(L)]).sharded(shards)
+    found = mklref.solve(mklref.Problem(stack, score, loss=loss, C=1e4, regularizer=Lp(p)))
+    assert found.status is Status.OPTIMAL
