@@ -29,8 +29,9 @@ from mklref.solution import History, Record, Solution, Status
 
 SHARE = 8
 """The small problem has one of so many samples."""
-_FEWEST, _FOR_EACH = 2000, 8
-"""Samples of the small problem below which it costs more than it saves, and so many for each column of L."""
+_FEWEST, _FOR_EACH, _WORTH = 2000, 20, 1e8
+"""Samples of the small problem, so many for each column of L, and multiplications of L'DL of all below which it costs
+more than it saves: an eighth of the reads, but all of what a step has of order r^3, and of calls."""
 _ROUGHLY, _STEPS = 3e-2, 30
 """Relative gap of the small problem, and the steps that it may take."""
 _ROWS = 250
@@ -47,8 +48,9 @@ _SETTLED = 1e-5
 """Share of its box or of the largest within which a dual variable is at its end, if the certificate allows it."""
 _EQUAL = 0.9
 """Relative gap of the solution for equal weights."""
-_RIDGE, _REPEATED = 1e-13, 3
-"""Eigenvalue, as a share of the trace, up to which nothing moves beta to theta L'beta = v; and how often it does."""
+_RIDGE, _REPEATED, _VANISHING = 1e-13, 3, 1e-8
+"""Eigenvalue, as a share of the trace, up to which nothing moves beta to theta L'beta = v; how often it does; and the
+share of the largest weight up to which one and its v say nothing of L'beta."""
 _MARGIN, _SHARPER = 0.7, 0.2
 """Share of `tol` at which the path is left, and what it is multiplied by if the certificate does not confirm it."""
 
@@ -192,8 +194,8 @@ def _from_a_part(problem: Problem, recorder: Recorder[Record], costs: dict[str, 
     n, stack = problem.n_samples, problem.kernels
     assert isinstance(stack, FactorStack)
     k = n // SHARE
-    chosen = None if k < max(_FEWEST, _FOR_EACH * stack.rank) else random_part(problem, k)
-    if chosen is None:
+    few = k < max(_FEWEST, _FOR_EACH * stack.rank) or n * stack.rank**2 < _WORTH
+    if few or (chosen := random_part(problem, k)) is None:
         return None
     small = on_samples(problem, chosen, stack.part(chosen), C=problem.C * n / len(chosen))
     own: Recorder[Record] = Recorder("a part", tol=_ROUGHLY, max_iter=_STEPS, max_time=recorder.left)
@@ -292,7 +294,7 @@ def _candidates(
     closer = _towards(problem, point, beta, each[-1])
     yield from ((closer, weights) for weights in each)
     if path.kinked:
-        yield _towards(problem, point, _unloaded(problem, ended), each[-1]), each[-1]
+        yield _towards(problem, point, _unloaded(problem, ended), each[-1], ended), each[-1]
     if path.first.intercept_cost:
         yield beta, np.zeros_like(each[0])
     if psi.fixed is None:
@@ -304,33 +306,39 @@ def _candidates(
         yield np.zeros_like(beta), each[0]
 
 
-def _towards(problem: Problem, point: Point, beta: Array, weights: Array) -> Array:
+def _towards(problem: Problem, point: Point, beta: Array, weights: Array, loaded: Array | None = None) -> Array:
     """beta (P, n) moved to where theta L'beta is v: what the bounds of the path do not need, and a certificate does.
 
     It has no v, and what is missing costs C n times as much in the losses as in the norms of v - theta w. The shortest
     way is D L x, with D the room of each sample, so that those at an end stay; some repetitions take off what rounding
     of L'DL leaves. Columns are centred with D, so that 1'beta is c_b at any scale; and what v has beside the span of
-    the rows, where columns outnumber the samples, no beta leads to and no score has.
+    the rows, where columns outnumber the samples, no beta leads to and no score has. Of kernels whose weights vanish
+    L'beta becomes that of `loaded`, if that is given: what v does not say of them the lower bound asks for.
     """
     stack, made = problem.kernels, beta.copy()
     assert isinstance(stack, FactorStack)
-    root = np.sqrt(weights)[stack.owner]
-    for row, v, (samples, machine) in zip(made, point.v, machines_of(problem), strict=True):
+    given, least = (beta, 0.0) if loaded is None else (loaded, _VANISHING * weights.max())
+    theta = np.where(weights > least, weights, 0.0)[stack.owner]
+    for row, own, v, (samples, machine) in zip(made, given, point.v, machines_of(problem), strict=True):
         rows = slice(None) if samples is None else samples
         lower, upper, room = _room(machine, row[rows])
         D = np.zeros(len(row))
         D[rows] = room
-        N = root[:, None] * stack.gram(D) * root
+        N, root = stack.gram(D), np.sqrt(theta)
+        if loaded is not None:
+            root = np.sqrt(np.divide(1.0, np.diagonal(N), out=np.zeros_like(v), where=np.diagonal(N) > 0.0))
+        N = root[:, None] * N * root
         size, least, mean = float(D.sum()) or 1.0, _RIDGE * np.trace(N), np.zeros(stack.rank)
         if machine.intercept:
             mean = root * stack.transposed(D) / size
             N -= size * np.outer(mean, mean)
         if not np.isfinite(N).all():  # rows are others than when the stack was made
             return beta
+        goal = np.divide(v, theta, out=stack.transposed(own), where=theta > 0.0)
         values, vectors = np.linalg.eigh(N)
         inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > least)
         for _ in range(_REPEATED):
-            missing = np.divide(v, root, out=np.zeros_like(v), where=root > 0.0) - root * stack.transposed(row)
+            missing = root * (goal - stack.transposed(row))
             total = machine.intercept_cost - row.sum() if machine.intercept else 0.0
             x = vectors @ (inverse * (vectors.T @ (missing - total * mean)))
             along = stack.product(root * x) + total / size - mean @ x

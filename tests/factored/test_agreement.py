@@ -111,7 +111,8 @@ def test_scores_that_steps_have_left_off_are_computed_anew(monkeypatch):
     assert solution.status is Status.OPTIMAL
 
 
-def test_a_part_of_the_samples_and_another_solution_are_starts():
+def test_a_part_of_the_samples_and_another_solution_are_starts(monkeypatch):
+    monkeypatch.setattr(factored, "_WORTH", 0.0)
     given = problem(losses.Hinge(), Lp(4 / 3), n=18000, ranks=(3, 5), C=0.1)
     cold = mklref.solve(given)
     path = mklref.solve_path(given, C=[0.1, 0.12, 0.15])
@@ -205,7 +206,7 @@ def test_regularisers_at_the_ends_of_their_parameters_are_solved(loss, regulariz
         (1500, "squared", Lp(4 / 3), 100.0, 2, 18),
         (5000, "huber", Lp(2), 10.0, 0, 18),
         (400, "logistic", Lp(1), 1e4, 0, 18),
-        (17000, "logistic", Lp(2), 100.0, 0, 3),  # 2 from a part of the samples, itself roughly started, else 4
+        (17000, "logistic", Lp(2), 100.0, 0, 4),
     ],
     ids=str,
 )
@@ -243,12 +244,29 @@ def test_the_solution_for_equal_weights_is_more_than_no_function(loss):
     assert found.history.counters["steps"] <= 12  # 36 without, and a gap as large as the optimum
 
 
-def test_a_part_of_the_samples_begins_at_its_solution_for_equal_weights_too():
+def test_a_part_of_the_samples_begins_at_its_solution_for_equal_weights_too(monkeypatch):
+    monkeypatch.setattr(factored, "_WORTH", 0.0)
     rng = np.random.default_rng(0)
     L = [rng.normal(size=(17000, 2)) for _ in range(4)]
     y = np.sign(3.0 * L[0][:, 0] + rng.normal(size=17000))
     found = mklref.solve(mklref.Problem(kernels.FactorStack(L), y, C=100.0, loss="logistic", regularizer=Lp(2)))
     assert found.history.counters["steps"] <= 7  # 3, and 13 without
+
+
+@pytest.mark.parametrize(("n", "ranks"), [(17000, (2,) * 4), (17000, (30,) * 4)], ids=["few columns", "few samples"])
+def test_where_steps_cost_little_no_part_of_the_samples_is_solved_first(monkeypatch, n, ranks):
+    """By the counters it saved reads; with what does not grow with the samples it took up to twice as long."""
+
+    def solved(problem, k):
+        raise AssertionError(f"{k} samples were solved first")
+
+    monkeypatch.setattr(factored, "random_part", solved)
+    given = problem(losses.SquaredHinge(), Lp(2), n=n, ranks=ranks)
+    assert mklref.solve(given).status is Status.OPTIMAL
+    monkeypatch.setattr(factored, "_WORTH", 0.0)
+    monkeypatch.setattr(factored, "_FOR_EACH", 8)
+    with pytest.raises(AssertionError, match="2125"):
+        mklref.solve(given)
 
 
 def test_of_the_points_at_which_a_path_stalled_the_best_is_returned(monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 from makers import ROWS, make_factored_problem as problem, make_factors as rows
 
 import mklref
-from mklref import Lp, kernels, losses
+from mklref import ElasticNet, Lp, kernels, losses
 from mklref.certificate import numerical
 from mklref.factored import path, solver as factored
 from mklref.native import tuning
@@ -78,6 +78,21 @@ def test_beta_is_short_where_functions_pass_through_the_targets(monkeypatch):
     monkeypatch.setattr(numerical, "_VISIBLE", np.inf)  # as for rows on workers
     monkeypatch.setattr(tuning, "REFINED", 0)
     assert mklref.solve(given).status is Status.OPTIMAL
+
+
+def test_short_beta_keep_what_kernels_whose_weights_vanish_have_of_them():
+    """It is not in v: the lower bound was -36 times the optimum, of a problem whose gap then was 1e-4."""
+    L, score = rows()
+    stack = kernels.FactorStack([10.0**m * one for m, one in zip((0, -2, 1, -3), L, strict=True)])
+    given = mklref.Problem(stack, score, loss="pinball:0.3", C=1e3, regularizer=ElasticNet(0.5))
+    beta = np.random.default_rng(0).uniform(-300.0, 300.0, ROWS)
+    beta -= beta.mean()
+    theta, images = np.array([1.0, 1e-20, 0.5, 0.0]), stack.transposed(beta)
+    point = path.Point((theta[stack.owner] * images)[None], np.zeros(1), theta, theta, 1.0)
+    short = factored._towards(given, point, factored._unloaded(given, beta[None]), theta, beta[None])[0]
+    assert stack.transposed(short) == pytest.approx(images, rel=1e-9)
+    assert np.linalg.norm(short) < 0.9 * np.linalg.norm(beta)
+    assert abs(short.sum()) < 1e-9
 
 
 def through_the_targets(loss, C, p, seed):
