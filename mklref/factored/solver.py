@@ -294,7 +294,8 @@ def _candidates(
     closer = _towards(problem, point, beta, each[-1])
     yield from ((closer, weights) for weights in each)
     if path.kinked:
-        yield _towards(problem, point, _unloaded(problem, ended), each[-1], ended), each[-1]
+        short = _unloaded(problem, ended)
+        yield from ((_towards(problem, point, short, each[-1], loaded), each[-1]) for loaded in (None, ended))
     if path.first.intercept_cost:
         yield beta, np.zeros_like(each[0])
     if psi.fixed is None:
