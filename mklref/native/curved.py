@@ -12,7 +12,8 @@ A Newton step minimises the quadratic model of F on the simplex: with dz = A^{-1
 complement S = 1/2 Q T Q' - B'A^{-1} B is the Hessian of a quadratic program in the few multipliers. With one cut there
 is none: z alone is left, the usual case. Where R* has kinks, Newton's method follows its smooth relatives, members of
 the same family whose R* is differentiable. With p = 1 + epsilon in place of p = 1 the value of R* changes by a relative
-epsilon log M at most, so the last relative is as good as the limit.
+epsilon log M at most, so the last relative is as good as the limit. Each begins where the block norms of the one before
+lead to.
 
 Relatives of a ball that is smooth itself are shrunk to t_k R_k*(g) = R*(g) at the centre. As they are, they are larger
 by a power of M, and the model may have its minimum inside even at an optimum theta_c, where q'theta_c = 2 R*(g): it has
@@ -29,6 +30,7 @@ from mklref._typing import Array
 from mklref.machines.cholesky import factorised, substituted
 from mklref.machines.loops import QuadraticProgram
 from mklref.regularizers import Regularizer
+from mklref.regularizers.norms import quotient
 
 _FIRST, _FACTOR, _LAST = 1.0 / 3.0, 0.25, 5e-8
 """epsilon of the relatives. At a factor of 0.1 groups take two thirds of the time, but kinks a quarter more points; at
@@ -74,13 +76,16 @@ def _followed(
     """The root of qhat and lambda at the minimum for the last member, by way of all others; None if qhat collapses."""
     scale = members[0].dual_scale(np.sqrt(Q[0]))
     limit = _WELL_INSIDE * scale**2 * float(Q[0].max())
-    known, share = 2.0 * (W.T @ (W @ centre)), np.eye(len(D))[0]
+    known, share, norms = 2.0 * (W.T @ (W @ centre)), np.eye(len(D))[0], None
     z = W @ (_weights_inside(limit, Q[0], W, centre) if scale < 1.0 else centre)
     for k, (member, unit) in enumerate(zip(members, units, strict=True), start=1 - len(members)):
         dual = _Dual(member, unit, Q, D, W, known)
+        if norms is not None:
+            z, share = dual.predicted(z, share, norms)
         accuracy = _ACCURACY if k == 0 else max(_ACCURACY, _ROUGHLY * _LAST * _FACTOR**k)
         z, share = dual.minimised(z, share, accuracy, k == 0, deadline)
         qhat = dual.qhat(z, share)
+        norms = dual.weights(np.sqrt(qhat)) * np.sqrt(qhat)
         if k < 0 and member.degree == 2.0 and qhat.max() < _COLLAPSED * (share @ Q).max():
             return None
     return np.sqrt(qhat), share
@@ -138,6 +143,20 @@ class _Dual:
         """F and the root of qhat."""
         g = np.sqrt(self.qhat(z, share))
         return 0.5 * float(z @ z) + self.unit * self.regularizer.conjugate(g) - float(self.D @ share), g
+
+    def predicted(self, z: Array, share: Array, norms: Array) -> tuple[Array, Array]:
+        """A step from the minimum of the relative before, whose block norms are given, where F falls by it; else that.
+
+        From one relative to the next, g moves by its distance to a threshold, where weights that are functions of g
+        tell nothing; norms hardly move. So it is the Newton step of theta = weights(g) linearised where it is theirs.
+        """
+        weights, qhat = self.unit * self.regularizer.weights_from_norms(norms / self.unit), self.qhat(z, share)
+        g = np.where(weights > 0.0, quotient(norms, weights), np.sqrt(qhat))
+        weights = weights + self.unit * (self.regularizer.weights_jacobian(g) @ (qhat - g**2))
+        if (step := self._direction(z, share, g, weights)) is None:
+            return z, share
+        there = z + step[0], share + step[1]
+        return there if self.value(*there)[0] <= self.value(z, share)[0] else (z, share)
 
     def minimised(
         self, z: Array, share: Array, accuracy: float, to_the_end: bool, deadline: float

@@ -156,9 +156,13 @@ class LowRank(NamedTuple):
 
     def product(self, V: Array) -> Array:
         """V times it times V', for rows V (r, M): r^2 M operations."""
+        diagonal, along = self.diagonal, V @ self.rows.T
+        some = np.flatnonzero(diagonal)
+        if 2 * len(some) < len(diagonal):
+            V, diagonal = V[:, some], diagonal[some]
         if not len(self.rows):  # no root, which rounds: where kernels differ by 1e11, the last bits decide
-            return np.asarray((V * self.diagonal) @ V.T)
-        U, along = V * np.sqrt(np.abs(self.diagonal)), V @ self.rows.T
+            return np.asarray((V * diagonal) @ V.T)
+        U = V * np.sqrt(np.abs(diagonal))
         own = U @ U.T  # of a matrix and itself BLAS computes half
         return np.asarray((-own if self.diagonal.min() < 0.0 else own) + (along * self.scale) @ along.T)
 

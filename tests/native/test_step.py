@@ -15,7 +15,18 @@ from mklref.machines import machine_for
 from mklref.machines.loops import QuadraticProgram
 from mklref.native.curved import _Dual
 from mklref.native.step import Cut, Step, shortened, step
-from mklref.regularizers import BlockNorm, Fixed, Groups, HalfPower, Lp, Power, Tikhonov, WeightedL1, WeightedLp
+from mklref.regularizers import (
+    BlockNorm,
+    ElasticNet,
+    Fixed,
+    Groups,
+    HalfPower,
+    Lp,
+    Power,
+    Tikhonov,
+    WeightedL1,
+    WeightedLp,
+)
 from mklref.solution import Status
 from validation.robustness import random_problem
 
@@ -241,6 +252,24 @@ def test_the_way_there_leads_down(regularizer, rng):
 def test_problems_whose_solution_is_at_a_kink_are_solved(seed, family):
     """J has a kink, or nearly one, where these end: one dual point does not close the gap there, a mixture does."""
     assert mklref.solve(random_problem(seed, family)).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(
+    ("regularizer", "most"), [(ElasticNet(1e-7), 3.0), (ElasticNet(1e-7, "ivanov"), 3.0), (Power(1.0001), 4.7)], ids=str
+)
+def test_each_relative_begins_near_its_minimum(regularizer, most, monkeypatch):
+    """Newton directions for each: 4.0, 4.1 and 6.0 from the minimum of the one before, 2.4, 2.4 and 3.5 as it is."""
+    calls = {"_direction": 0, "minimised": 0}
+    for name, own in [(name, getattr(_Dual, name)) for name in calls]:
+
+        def counted(self, *given, name=name, own=own):
+            calls[name] += 1
+            return own(self, *given)
+
+        monkeypatch.setattr(_Dual, name, counted)
+    problem = make_problem(loss="squared", seed=3, n=40, M=20, regularizer=regularizer)
+    assert mklref.solve(problem).status is Status.OPTIMAL
+    assert calls["_direction"] < most * calls["minimised"]
 
 
 def test_a_way_past_a_threshold_is_taken_only_where_it_leads_down(rng, monkeypatch):
