@@ -68,6 +68,15 @@ class Together:
         """Copies of K_m beta_p, (M, n_p), where all are known."""
         return [machine.forms.images.copy() for machine in self.machines] if self.forms.watched.all() else None
 
+    def counters(self) -> dict[str, float]:
+        """Machines solved, their inner steps, and passes: how often the entries of all kernels were read."""
+        (M, n, _), machines = self.problem.kernels.shape, self.machines
+        return {
+            "machines": float(sum(machine.solves for machine in machines)),
+            "inner_steps": float(sum(machine.steps for machine in machines)),
+            "passes": float(sum(machine.rows_read + machine.forms.rows_read for machine in machines)) / (M * n),
+        }
+
     def dual_objective(self, squares: Array) -> float:
         """The dual objective at beta with these squares: a lower bound of the optimum if they are not too small."""
         known = sum(machine.dual_term() for machine in self.machines)

@@ -10,7 +10,8 @@ kernel sum_m theta_m K_m:
 
 With the cut of the centre alone it is Newton's method with exact curvature, which converges quadratically once the set
 of free support vectors is found; with the cuts of points that failed it is a proximal bundle method. A loop that gets
-nowhere says so (STALLED), and whoever runs it may know a better point to go on from (rescue.py).
+nowhere says so (STALLED), and whoever runs it may know a better point to go on from (rescue.py). What becomes of a
+start is in solver.py, which kernels are read in working_set.py, block norms with q > 2 in large_q.py.
 """
 
 from __future__ import annotations
@@ -24,7 +25,6 @@ import numpy as np
 from mklref._run import Best, Recorder
 from mklref._threads import blas_threads
 from mklref._typing import Array
-from mklref.certificate.allowance import squares_error
 from mklref.certificate.bounds import unit_of
 from mklref.exceptions import KernelsLost
 from mklref.losses import OneClass
@@ -32,8 +32,9 @@ from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
 from mklref.native import tuning
 from mklref.native.large_q import LargeQ
-from mklref.native.point import Patience, Point, losses_of_nothing, nearer
+from mklref.native.point import Patience, Point, losses_of_nothing, misled, nearer
 from mklref.native.step import Cut, shortened, step
+from mklref.native.working_set import watch_the_largest, widened
 from mklref.regularizers import BlockNorm
 from mklref.solution import History, Record, Solution, Status
 
@@ -233,7 +234,7 @@ class Loop:
                 self.doubt = point.gap + self._rounding(point)
                 if self.doubt < self.least_doubt:
                     self.sound, self.least_doubt = point, self.doubt
-            steps = self.steps + int(self.spent.get("inner_steps", 0.0))
+            steps = int(self.counters()["inner_steps"])
             record = Record(
                 iteration=len(records),
                 seconds=self.recorder.seconds,
@@ -259,7 +260,8 @@ class Loop:
             weights = self.large_q.step(centre.weights, centre.squares, W, gap, errors)
             return self.evaluate(weights), True
         if self._W is None:
-            self._watch_the_largest(centre)
+            if self.psi is not None:
+                watch_the_largest(self.machine, centre, self.units)
             self._W = machine.hessian_root(np.flatnonzero(machine.forms.watched))
         cuts, kernels = self._cuts_at(centre), np.flatnonzero(machine.forms.watched)
         W = self.trust * self._W
@@ -282,7 +284,7 @@ class Loop:
             if self.best.note(mixed).working_gap <= self.target:
                 return mixed, True
         trial = self.evaluate(model.weights)
-        if self.psi is None and trial.gap > self.target and (back := self.misled(trial, centre)) is not None:
+        if self.psi is None and trial.gap > self.target and (back := misled(machine, trial, centre)) is not None:
             if (closed := self.evaluate(back)).merit < min(trial.merit, centre.merit):
                 return closed, True
             self.resume(trial)
@@ -290,25 +292,6 @@ class Loop:
             # A model that has nothing left to gain, but a gap, has taken a kink of J for curvature.
             self.trust = tuning.LESS * self.trust if trial.working_gap > 0.5 * centre.working_gap else 1.0
         return trial, self._is_serious(trial, centre, promise)
-
-    def misled(self, trial: Point, centre: Point) -> Array | None:
-        """The closed form (M,) at the centre, if J shows that the model has taken weights to another order; else None.
-
-        J, which is convex and not negative, shows it where the cut of the trial point is below 0 at the closed form. So
-        it is after a step to 0 of a kernel that is far too large, whose q was next to nothing, and is so large now that
-        Newton's steps back are below rounding. Norms change less than weights; rounding hides those that are smaller.
-        """
-        if self.problem.intercept_cost:  # J is negative
-            return None
-        machines = self.machine.machines
-        noise = sum(squares_error(own.problem, own.beta, own.forms.images) for own in machines)
-        closed = self.closed_form(centre, noise)
-        return closed if trial.cut.at(closed) < 0.0 else None
-
-    def closed_form(self, point: Point, least: Array | float = 0.0) -> Array:
-        """The weights (M,) for the present block norms: J + psi falls, however far the model is off (Kloft (17))."""
-        norms = point.weights * np.sqrt(np.maximum(point.squares, least))
-        return self.problem.regularizer.weights_from_norms(norms)
 
     def _is_serious(self, trial: Point, centre: Point, promise: float) -> bool:
         """Whether the merit has fallen by a share of what was promised; else the trial point is a cut.
@@ -334,30 +317,10 @@ class Loop:
             return [centre.cut, *self.cuts]
         return [centre.cut, Cut(np.zeros_like(centre.beta), np.zeros_like(centre.squares), 0.0), *self.cuts]
 
-    # --- the working set --------------------------------------------------------------------------------------
-
-    def _watch_the_largest(self, point: Point) -> None:
-        """Watch only the kernels that are or are likely to be active, once the weights are sparse."""
-        count = max(tuning.WATCHED, self.problem.n_kernels // 10)
-        if self.psi is None or not self.machine.forms.watched.all():
-            return
-        if np.count_nonzero(point.weights) < count < self.problem.n_kernels:
-            self.machine.forms.watched[:] = point.weights > 0.0
-            self.machine.forms.watched[np.argsort(point.squares / self.units)[-count:]] = True
-
     def widen(self, point: Point, nearly: float = tuning.NEARLY) -> Point:
-        """Read the kernels again whose bounds show that they could matter, and watch those that nearly do."""
-        forms = self.machine.forms
-        if forms.watched.all():
-            return point
-        known, squares = forms.watched.copy(), point.squares / self.units
-        inside = squares[known].max()
-        forms.watched |= squares > min(1.0, nearly / tuning.NEARLY) * inside
-        if np.array_equal(known, forms.watched):
-            return point
-        self.machine.set_dual(point.beta)
-        forms.watched &= known | (forms.squares / self.units > nearly * inside)
-        return self.best.note(self.assess(point.weights))
+        """The point with a working set that has what is or nearly is as large by its bound as those inside."""
+        wider = widened(self.machine, point, self.units, nearly)
+        return self.best.note(self.assess(point.weights)) if wider else point
 
     def lost(self) -> bool:
         """Whether the first machines, from a guess, were arduous and found no dual point that is better than 0.
@@ -368,7 +331,7 @@ class Loop:
         machines = len(self.recorder.records)
         if not self.cold or self.problem.intercept_cost or machines < tuning.BEGINNING:
             return False
-        arduous = self.steps > tuning.ARDUOUS * self.problem.n_samples * machines
+        arduous = self.machine.counters()["inner_steps"] > tuning.ARDUOUS * self.problem.n_samples * machines
         return arduous and self.psi is not None and self.best.lower <= 0.0 < self.best.upper
 
     # --- the end ----------------------------------------------------------------------------------------------
@@ -423,20 +386,9 @@ class Loop:
         """All records, and what was counted."""
         return History(tuple(self.recorder.records), self.counters())
 
-    @property
-    def steps(self) -> int:
-        """Steps of the inner solvers."""
-        return sum(machine.steps for machine in self.machine.machines)
-
     def counters(self) -> dict[str, float]:
         """Machines solved, inner steps and passes, with those of the first weights and of every help."""
-        (M, n, _), machines = self.problem.kernels.shape, self.machine.machines
-        own = {
-            "machines": float(sum(machine.solves for machine in machines)),
-            "inner_steps": float(self.steps),
-            "passes": float(sum(machine.rows_read + machine.forms.rows_read for machine in machines)) / (M * n),
-        }
-        return {name: value + self.spent.get(name, 0.0) for name, value in own.items()}
+        return {name: own + self.spent.get(name, 0.0) for name, own in self.machine.counters().items()}
 
     def spend(self, costs: dict[str, float]) -> None:
         """Count what was done elsewhere on behalf of this run."""

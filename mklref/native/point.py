@@ -75,6 +75,26 @@ def losses_of_nothing(machine: Machine | JointMachine) -> float:
     return sum(intercept_objective(own, t, middle_intercept(own, t)) for own, t in zip(owners, zeros, strict=True))
 
 
+def misled(machine: Machine | JointMachine, trial: Point, centre: Point) -> Array | None:
+    """The closed form (M,) at the centre, if J shows that the model has taken weights to another order; else None.
+
+    J, which is convex and not negative, shows it where the cut of the trial point is below 0 at the closed form. So
+    it is after a step to 0 of a kernel that is far too large, whose q was next to nothing, and is so large now that
+    Newton's steps back are below rounding. Norms change less than weights; rounding hides those that are smaller.
+    """
+    if machine.problem.intercept_cost:  # J is negative
+        return None
+    noise = sum(squares_error(own.problem, own.beta, own.forms.images) for own in machine.machines)
+    closed = closed_form(machine.problem, centre, noise)
+    return closed if trial.cut.at(closed) < 0.0 else None
+
+
+def closed_form(problem: Any, point: Point, least: Array | float = 0.0) -> Array:
+    """The weights (M,) for the present block norms: J + psi falls, however far the model is off (Kloft (17))."""
+    norms = point.weights * np.sqrt(np.maximum(point.squares, least))
+    return np.asarray(problem.regularizer.weights_from_norms(norms))
+
+
 def nearer(machine: Machine | JointMachine, point: Point) -> list[Point]:
     """The same function as (t beta, theta / t), for the t of the largest lower bounds that rounding leaves.
 

@@ -24,7 +24,7 @@ from mklref.native.central import CentralPath
 from mklref.native.curved import relatives
 from mklref.native.large_q import LargeQ
 from mklref.native.loop import Loop
-from mklref.native.point import Point
+from mklref.native.point import Point, closed_form
 from mklref.problem import Problem
 from mklref.regularizers import Lp
 from mklref.solution import Record, Status
@@ -212,7 +212,7 @@ class Ladder:
         enough = 0.0 if loop.failures >= tuning.MOST_FAILURES else loop.target
         for known in dict.fromkeys((point, loop.best.point)):  # mostly one and the same
             if known is not None:
-                found = loop.evaluate(loop.closed_form(known))
+                found = loop.evaluate(closed_form(loop.problem, known))
                 if found.merit < point.merit - enough or found.gap <= loop.target:
                     return found
         return None
