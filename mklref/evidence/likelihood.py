@@ -27,11 +27,16 @@ from mklref._typing import Array
 from mklref._validate import checked_number
 from mklref.evidence.newton import residuals
 from mklref.evidence.problem import EvidenceProblem, checked_problem, checked_variance
+from mklref.evidence.whitened import Whitened, whitened
 from mklref.exceptions import InvalidParameter
 
 _UNIT = 0.5 * float(np.finfo(float).eps)
 _WEAK = 1e-6
 """A derivative up to this share of z_m does not hold a weight at zero."""
+_DETERMINED = 0.1
+"""Sensitivity up to which the kernels, and not their last bits, determine the weights."""
+_ROUGH = 1e-9
+"""Rounding of residuals that anybody may see; more than this is avoided, unless it is a small share of them."""
 
 
 class MarginalLikelihood:
@@ -96,10 +101,24 @@ class MarginalLikelihood:
             self.alpha: Array = scipy.linalg.solve_triangular(
                 self.factor, half, lower=True, trans="T", check_finite=False
             )
-            self.log_determinant = 2.0 * float(np.sum(np.log(np.diagonal(self.factor))))
+            self.log_determinant = 2.0 * float(np.sum(np.log(np.diagonal(self.factor)))) + problem.log_volume
             self.fit = 0.5 * float(half @ half)
             self.value = 0.5 * self.log_determinant + self.fit
             return bool(np.isfinite(self.value) and np.isfinite(self.gradient).all())
+
+    @np.errstate(all="ignore")  # what is not finite is no point
+    def whitened(self) -> MarginalLikelihood | None:
+        """The same point where rounding moves its derivatives by next to nothing, or None if Kbar is singular there."""
+        return MarginalLikelihood.at(whitened(self.problem, self.factor), self.x)
+
+    @cached_property
+    def condition(self) -> float:
+        """d'|Kbar^{-1}|d / n with d_i = Kbar_ii^{1/2}, which is 1 for a diagonal Kbar."""
+        return float(self._lengths @ np.abs(self.inverse) @ self._lengths) / self.problem.n_samples
+
+    @cached_property
+    def _lengths(self) -> Array:
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", self.factor, self.factor)))
 
     @cached_property
     def rounding(self) -> float:
@@ -111,11 +130,10 @@ class MarginalLikelihood:
             |dphi| <= 1/2 <|Kbar^{-1}|, |E|> + 1/2 |alpha|'|E||alpha| + e |h| d'|alpha|     and e of each sum
         """
         e = (self.problem.n_samples + self.problem.n_kernels + 3) * _UNIT
-        d = np.sqrt(np.einsum("ij,ij->i", self.factor, self.factor))
-        moved = float(d @ np.abs(self.inverse) @ d)
+        moved = self.problem.n_samples * self.condition
         if not e * moved < 1.0:
             return np.inf
-        reach, length = float(d @ np.abs(self.alpha)), float(np.sqrt(2.0 * self.fit))
+        reach, length = float(self._lengths @ np.abs(self.alpha)), float(np.sqrt(2.0 * self.fit))
         sums = float(np.abs(np.log(np.diagonal(self.factor))).sum()) + self.fit
         return e * (0.5 * moved + 0.5 * reach**2 + length * reach + sums)
 
@@ -129,7 +147,7 @@ class MarginalLikelihood:
             |dz_m|^2 = u^2 (|D X K_m X D|_F^2 + |X * K_m|_F^2),                |D X K_m X D|_F <= <K_m, X D^2 X>
             |da_m|^2 = 4 u^2 (|D X K_m alpha|^2 |D alpha|^2 + |alpha alpha' * K_m|_F^2)
         """
-        X, d, units = self.inverse, np.sqrt(np.einsum("ij,ij->i", self.factor, self.factor)), self.units
+        X, d, units = self.inverse, self._lengths, self.units
         spread, alpha = (X * d**2) @ X, self.alpha / np.sqrt(units)[:, None]
         errors = np.zeros((4, len(units)))
         for m, unit in enumerate(units):
@@ -141,6 +159,13 @@ class MarginalLikelihood:
         room = units * (self.x - self.problem.lower)
         ends = np.abs(np.minimum(room, [slopes - moved, slopes + moved])).max(axis=0)
         return float(np.nan_to_num(ends - np.abs(np.minimum(room, slopes)), nan=np.inf).max())
+
+    @property
+    def sensitivity(self) -> float:
+        """`Stationarity.sensitivity`: the same where Kbar is evaluated as it is given; inf if it is singular there."""
+        of = self.problem
+        given = MarginalLikelihood.at(of.given, self.x) if isinstance(of, Whitened) else self
+        return np.inf if given is None else given.residual_rounding
 
     @property
     def x(self) -> Array:
@@ -156,7 +181,7 @@ class MarginalLikelihood:
     def traces(self) -> Array:
         """z, one entry for each variable. theta_m z_m is the effective number of parameters of kernel m."""
         kernels = [float(np.vdot(self.inverse, matrix)) for matrix in self.problem.kernels.matrices]
-        return self.problem.join(np.array(kernels), float(np.trace(self.inverse)))
+        return self.problem.join(np.array(kernels), float(np.vdot(self.inverse, self.problem.noise_kernel)))
 
     @cached_property
     def inverse(self) -> Array:
@@ -171,9 +196,13 @@ class MarginalLikelihood:
 
     @cached_property
     def _images(self) -> Array:
-        """K_m alpha as rows, and alpha itself for the noise."""
+        """K_m alpha as rows, with the kernel of a learned noise."""
         images = self.problem.kernels.apply(self.alpha)
-        return np.vstack([images, self.alpha]) if self.problem.learn_noise else np.asarray(images)
+        return (
+            np.vstack([images, self.problem.noise_kernel @ self.alpha])
+            if self.problem.learn_noise
+            else np.asarray(images)
+        )
 
     @property
     def gradient(self) -> Array:
@@ -214,7 +243,7 @@ class MarginalLikelihood:
     def _matrix(self, m: int) -> Array:
         """The kernel of variable m, the identity for the noise."""
         of = self.problem
-        return np.asarray(of.kernels.matrices[m] if m < of.n_kernels else np.eye(of.n_samples))
+        return np.asarray(of.kernels.matrices[m] if m < of.n_kernels else of.noise_kernel)
 
     def _half_solved(self, columns: Array) -> Array:
         """L^{-1} times columns."""
@@ -243,7 +272,12 @@ class Stationarity:
     inf if there are none. Below zero the point is a saddle or a maximum, unless the eigenvector leads out at a bound.
     """
     rounding: float
-    """An estimate of how far the rounding of Kbar and of its inverse may have moved a residual."""
+    """An estimate of how far rounding may have moved a residual."""
+    sensitivity: float
+    """An estimate of how far errors of half an ulp in the entries of Kbar, as kernels have, would move a residual.
+
+    Beyond about 0.1 kernels that differ by no more than the rounding of their entries have other weights.
+    """
 
     @property
     def residual(self) -> float:
@@ -262,7 +296,8 @@ class Stationarity:
         return self.residual <= allowed and self.rounding <= allowed
 
     def __str__(self) -> str:
-        return f"residual {self.residual:.1e}, smallest curvature {self.curvature:.2g}"
+        decided = "" if self.sensitivity <= _DETERMINED else ", decided by the last bits of the kernels"
+        return f"residual {self.residual:.1e}, smallest curvature {self.curvature:.2g}{decided}"
 
 
 def stationarity(problem: EvidenceProblem, weights: Any, noise_variance: float | None = None) -> Stationarity:
@@ -289,10 +324,12 @@ def stationarity(problem: EvidenceProblem, weights: Any, noise_variance: float |
         raise InvalidParameter(
             f"noise_variance = {point.noise_variance:g} is below noise_floor = {problem.noise_floor:g}."
         )
-    return judge(point)
+    close = point.residual_rounding <= max(_ROUGH, 1e-3 * float(residuals(point, problem.lower).max()))
+    return judge(point if close else point.whitened() or point)
 
 
 def judge(point: MarginalLikelihood) -> Stationarity:
     """The same at an evaluated point."""
     shares = residuals(point, point.problem.lower)
-    return Stationarity(point.gradient, shares, point.lowest_curvature[0], point.residual_rounding)
+    curvature = point.lowest_curvature[0]
+    return Stationarity(point.gradient, shares, curvature, point.residual_rounding, point.sensitivity)

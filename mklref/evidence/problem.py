@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -70,6 +70,9 @@ class EvidenceProblem:
     learn_noise: bool = False
     noise_floor: float | None = None
 
+    log_volume: ClassVar[float] = 0.0
+    """What log det Kbar is more than in the coordinates of this problem."""
+
     def __post_init__(self) -> None:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
@@ -90,6 +93,11 @@ class EvidenceProblem:
     def n_samples(self) -> int:
         """The number n of samples."""
         return int(self.kernels.shape[1])
+
+    @property
+    def noise_kernel(self) -> Array:
+        """The kernel of the noise, whose weight is s: the identity, (n, n)."""
+        return np.eye(self.n_samples)
 
     @property
     def lower(self) -> Array:

@@ -12,6 +12,7 @@ import scipy.linalg
 from mklref._typing import Array
 from mklref._validate import checked_array, checked_flag
 from mklref.evidence.likelihood import MarginalLikelihood, Stationarity, judge
+from mklref.evidence.whitened import Whitened
 from mklref.exceptions import InvalidInput
 from mklref.kernels.validation import checked_blocks
 
@@ -22,7 +23,9 @@ class EvidenceStatus(Enum):
     STATIONARY = (
         "The first-order conditions hold to the requested tolerance. The problem is not convex: "
         "this is a local answer, and restarts may find a lower one. Where stationarity.curvature is negative it may be "
-        "a saddle: 'newton' leaves it."
+        "a saddle: 'newton' leaves it. Where stationarity.sensitivity is beyond 0.1 the last bits of the kernels "
+        "decide the weights, as beside too little noise for targets beyond the span of the kernels: "
+        "give learn_noise=True, or a larger noise_variance."
     )
     ABSORBED = (
         "A weight is zero that should grow, and this iteration cannot leave zero: "
@@ -170,17 +173,19 @@ def solution_at(
     point: MarginalLikelihood, status: EvidenceStatus, method: str, history: tuple[EvidenceRecord, ...]
 ) -> EvidenceSolution:
     """The solution that is an evaluated point."""
-    M = point.problem.n_kernels
+    of, alpha, factor = point.problem, point.alpha, point.factor
+    if isinstance(of, Whitened):
+        alpha, factor = of.unwhitened(alpha, factor)
     return EvidenceSolution(
-        dual_coef=point.alpha,
+        dual_coef=alpha,
         weights=point.weights,
         noise_variance=point.noise_variance,
         objective=point.value,
         stationarity=judge(point),
-        effective_parameters=point.weights * point.traces[:M],
+        effective_parameters=point.weights * point.traces[: of.n_kernels],
         status=status,
         method=method,
         history=history,
-        factor=point.factor,
+        factor=factor,
         restart_objectives=np.array([point.value]),
     )

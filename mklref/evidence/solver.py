@@ -34,6 +34,9 @@ MULTIPLICATIVE = {"mackay": 1.0, "wipf_nagarajan": 0.5}
 _SPREAD = np.log(1e2)
 """Restarts multiply each default weight by a factor between 1/100 and 100, uniform in its logarithm."""
 
+_WHITE = 10.0
+"""`MarginalLikelihood.condition` from which on other coordinates leave less rounding."""
+
 
 def solve(
     problem: EvidenceProblem,
@@ -142,6 +145,8 @@ class _Run:
         self.point, self.method, self.tol, self.recorder = point, method, tol, recorder
         self.first, self.begun = len(recorder.records), recorder.seconds
         self.reweighted = Reweighted(point.problem) if method == "reweighted" else None
+        self.last_whitened = np.empty(0)
+        """Where the coordinates were changed last: x."""
         self.below: MarginalLikelihood | None = None
         """Where Newton's method goes on from a saddle."""
 
@@ -156,7 +161,10 @@ class _Run:
             been.add(self.point.x.tobytes())
             following = self._step(self.point)
             if following is None or following.x.tobytes() in been:  # rounding leads in a circle
-                return self.solution(EvidenceStatus.STALLED)
+                if self.reweighted is not None or not self._whiten():
+                    return self.solution(EvidenceStatus.STALLED)
+                been.clear()
+                continue
             self.point = following
             status = self._record()
         return self.solution(status)
@@ -170,8 +178,18 @@ class _Run:
         following = fixed_point(point, MULTIPLICATIVE[self.method])
         return following if following is not None and no_higher(following, point) else None
 
+    def _whiten(self) -> bool:
+        """Whether the point is now in coordinates that leave less rounding."""
+        if self.point.condition < _WHITE or np.array_equal(self.point.x, self.last_whitened):
+            return False
+        self.last_whitened, same = self.point.x, self.point.whitened()
+        self.point = same or self.point
+        return same is not None
+
     def _record(self) -> EvidenceStatus | None:
         """Note an iteration; says whether it was the last one."""
+        if float(residuals(self.point, self.point.problem.lower).max()) <= self.tol < self.point.residual_rounding:
+            self._whiten()
         point = self.point
         shares = residuals(point, point.problem.lower)
         inner = None if self.reweighted is None else self.reweighted.inner

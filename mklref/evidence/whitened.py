@@ -1,0 +1,105 @@
+"""The model in coordinates in which its covariance is about the identity, so that float64 holds its derivatives.
+
+Beside little noise Kbar^{-1} is so large that float64 leaves nothing of tr(Kbar^{-1} K_m) and alpha'K_m alpha. For any
+matrix Z, also one that is only about the inverse of a Cholesky factor of Kbar, the same model is that of
+
+    T_m = Z K_m Z',    T_0 = Z Z',    Z y,        Z Kbar Z' = s T_0 + sum_m theta_m T_m,
+
+with the same variables and derivatives, and the same phi but for log |det Z|. All that cancels does so in the products
+T_m. They are made of slices of Z and K_m that multiply without error (Ozaki, Ogita, Oishi and Rump 2012), and summed
+with twice the digits of float64.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.linalg
+
+from mklref._typing import Array
+from mklref.evidence.problem import EvidenceProblem
+from mklref.kernels.stack import ArrayStack
+
+_DIGITS = 110
+"""Bits beside the largest entry of its row at which a factor is cut off."""
+
+
+class Whitened(EvidenceProblem):
+    """A model in coordinates Z, (n, n) lower triangular: T_m are its kernels, and T_0 that of its noise.
+
+    Rounding leaves the T_m semidefinite up to some ulps, which is all that an `EvidenceProblem` asks of kernels.
+    """
+
+    given: EvidenceProblem
+    Z: Array
+    T_0: Array
+
+    def __init__(self, given: EvidenceProblem, Z: Array) -> None:
+        rows = _sliced(Z)
+        products = [_product(_sliced(*_product(rows, _sliced(K))), rows)[0] for K in given.kernels.matrices]
+        self.__dict__.update(given.__dict__)
+        self.__dict__.update(
+            given=given,
+            Z=Z,
+            kernels=ArrayStack.trusted([0.5 * (T + T.T) for T in products], given.kernels.names),
+            y=_product(rows, _sliced(given.y[None]))[0][:, 0],
+            T_0=_product(rows, rows)[0],
+            log_volume=-2.0 * float(np.log(np.diagonal(Z)).sum()),
+        )
+
+    @property
+    def noise_kernel(self) -> Array:
+        """T_0."""
+        return self.T_0
+
+    def covariance(self, weights: Array, noise_variance: float) -> Array:
+        """Z Kbar Z', (n, n)."""
+        return np.asarray(self.kernels.combine(weights) + noise_variance * self.T_0)
+
+    def unwhitened(self, alpha: Array, factor: Array) -> tuple[Array, Array]:
+        """Kbar^{-1} y and the Cholesky factor of Kbar, from those in the coordinates Z."""
+        return self.Z.T @ alpha, np.asarray(scipy.linalg.solve_triangular(self.Z, factor, lower=True))
+
+
+def whitened(problem: EvidenceProblem, factor: Array) -> Whitened:
+    """The model in the coordinates in which the covariance that has this Cholesky factor is the identity."""
+    Z = np.tril(scipy.linalg.lapack.dtrtri(factor, lower=1)[0])
+    return Whitened(problem.given, Z @ problem.Z) if isinstance(problem, Whitened) else Whitened(problem, Z)
+
+
+class _Sliced(NamedTuple):
+    """Rows of a matrix, 2^units_i times a sum of slices, the j-th of multiples of 2^(-j bits)."""
+
+    units: Array
+    slices: list[Array]
+
+
+def _sliced(high: Array, low: Any = 0.0) -> _Sliced:
+    """high + low, each slice so short that the products of two, n terms each, are exact."""
+    bits = (53 - math.ceil(math.log2(high.shape[1]))) // 2
+    units = np.frexp(np.abs(high).max(axis=1))[1]
+    high, low = (np.ldexp(part, -units[:, None]) for part in (high.astype(np.float64, copy=False), low))
+    slices = []
+    for j in range(1, -(-_DIGITS // bits) + 1):
+        shift = math.ldexp(0.75, 53 - j * bits)  # neighbours of this float are 2^(-j bits) apart
+        slices.append((high + shift) - shift)
+        left = high - slices[-1]
+        high = left + low
+        low = low - (high - left)
+    return _Sliced(units, slices)
+
+
+def _product(left: _Sliced, right: _Sliced) -> tuple[Array, Array]:
+    """The product of `left` and the transpose of `right`, and what float64 leaves of it."""
+    high, low = np.zeros((2, len(left.units), len(right.units)))
+    for order in reversed(range(len(left.slices))):
+        for j in range(order + 1):
+            term = left.slices[j] @ right.slices[order - j].T
+            total = high + term
+            back = total - high
+            low += (high - (total - back)) + (term - back)
+            high = total
+    total, units = high + low, left.units[:, None] + right.units
+    return np.ldexp(total, units), np.ldexp(low - (total - high), units)
