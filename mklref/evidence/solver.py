@@ -164,8 +164,8 @@ class _Run:
                 if self.reweighted is not None or not self._whiten():
                     return self.solution(EvidenceStatus.STALLED)
                 been.clear()
-                continue
-            self.point = following
+            else:
+                self.point = following
             status = self._record()
         return self.solution(status)
 
@@ -173,8 +173,8 @@ class _Run:
     def _step(self, point: MarginalLikelihood) -> MarginalLikelihood | None:
         if self.method == "newton":
             return self.below or newton(point)
-        if self.reweighted is not None:
-            return self.reweighted.step(point)
+        if self.reweighted is not None:  # whose inner problems are those of the kernels as given
+            return None if self.last_whitened.size else self.reweighted.step(point)
         following = fixed_point(point, MULTIPLICATIVE[self.method])
         return following if following is not None and no_higher(following, point) else None
 
