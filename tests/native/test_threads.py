@@ -99,7 +99,7 @@ def test_small_blocks_of_lazy_kernels_leave_one_thread_to_blas_wherever_they_are
         for columns in (9, 200):
             gaussian(1.0).fit(rng.normal(size=(40, columns)), storage="lazy").apply(np.ones(40))
         assert blas_now() == before
-    assert seen == [{1}] * 7 + [{2}] * 7
+    assert [max(each) for each in seen] == [1] * 7 + [2] * 7, "a library without threads may be loaded as well"
 
 
 LACKING = """
