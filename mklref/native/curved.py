@@ -152,7 +152,8 @@ class _Dual:
         """
         weights, qhat = self.unit * self.regularizer.weights_from_norms(norms / self.unit), self.qhat(z, share)
         g = np.where(weights > 0.0, quotient(norms, weights), np.sqrt(qhat))
-        weights = weights + self.unit * (self.regularizer.weights_jacobian(g) @ (qhat - g**2))
+        jacobian = self.regularizer.low_rank_jacobian(g) or self.regularizer.weights_jacobian(g)
+        weights = weights + self.unit * (jacobian @ (qhat - g**2))
         if (step := self._direction(z, share, g, weights)) is None:
             return z, share
         there = z + step[0], share + step[1]

@@ -154,6 +154,10 @@ class LowRank(NamedTuple):
         """The matrix."""
         return np.diag(self.diagonal) + (self.rows.T * self.scale) @ self.rows
 
+    def __matmul__(self, v: Array) -> Array:
+        """Its product with a vector (M,)."""
+        return self.diagonal * v + self.rows.T @ (self.scale * (self.rows @ v))
+
     def product(self, V: Array) -> Array:
         """V times it times V', for rows V (r, M): r^2 M operations."""
         diagonal, along = self.diagonal, V @ self.rows.T
