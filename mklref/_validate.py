@@ -13,7 +13,7 @@ from __future__ import annotations
 import numbers
 import operator
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -281,10 +281,10 @@ def require_one_order(parts: Mapping[str, Any], error: type[InvalidInput] = Inva
 
     The error where samples, by such names, are in different orders in two parts. Of parts that share no names, lag by
     some rows, name rows twice, or count what is not numbered so elsewhere, nobody can say that their rows do not belong
-    together.
+    together. Of a list of parts each one is compared.
     """
     known: dict[str, Any] = {}
-    for label, part in parts.items():
+    for label, part in each_frame(parts):
         index: Any = getattr(part, "index", None)
         if not hasattr(index, "equals") or any(index.equals(other) for other in known.values()):
             continue
@@ -304,6 +304,16 @@ def require_one_order(parts: Mapping[str, Any], error: type[InvalidInput] = Inva
                         )
         known[label] = index
     return min(known.values(), key=counts_rows, default=None)
+
+
+def each_frame(parts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The parts, and in place of a list or mapping the data frames and series in it."""
+    for label, part in parts.items():
+        if isinstance(part, list | tuple | Mapping):
+            inner = part.items() if isinstance(part, Mapping) else enumerate(part)
+            yield from ((f"{label}[{key!r}]", one) for key, one in inner if hasattr(one, "iloc"))
+        else:
+            yield label, part
 
 
 def counts_rows(index: Any) -> bool:

@@ -22,6 +22,7 @@ from mklref.estimators.gram import (
     PRECOMPUTED,
     NewKernels,
     family_of,
+    namings,
     normalized,
     raw_family,
     raw_precomputed,
@@ -52,6 +53,7 @@ from mklref.kernels.fitted import as_texts
 from mklref.kernels.functions import grouped
 from mklref.kernels.storage import STORAGES
 from mklref.kernels.transforms import Normalizer
+from mklref.kernels.validation import names_along
 from mklref.multiclass import MulticlassProblem
 from mklref.native import solve
 from mklref.problem import Problem
@@ -88,7 +90,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
     kernel_names_: tuple[str, ...]
     kernel_groups_: dict[str, tuple[int, ...]]
     _labels: list[str] | None = None
-    """Names of columns that are no texts, as texts."""
+    """Names of columns that are no texts, as texts; of matrices the `namings` of the training samples."""
     _new_kernels: NewKernels
     """Those of positive weight, for new samples."""
     _folds_at_a_time: tuple[int, int] = (0, 1)
@@ -135,12 +137,12 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
             for name in ("feature_names_in_", "kernel_groups_"):  # of an earlier fit
                 self.__dict__.pop(name, None)
             self.n_features_in_ = len(samples_first(X))
-            rows = X[0] if isinstance(X, list | tuple) else X
+            self._labels = namings(X) or None
         else:
-            rows = X = joined(X)
-        self._labels = labels_of(rows, precomputed=self._is_precomputed())
+            X = joined(X)
+            self._labels = labels_of(X)
         if y:
-            require_one_order({"X": rows, "y": y[0]}, InvalidTarget)
+            require_one_order({"X": X, "y": y[0]}, InvalidTarget)
         if not self._is_precomputed():
             texts = self._texts(X, reset=True)
             if texts is None:
@@ -356,8 +358,11 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         """New samples with the columns of the training samples; precomputed kernels as they are."""
         require_unmasked(X=X)
         if hasattr(self._new_kernels, "checked"):  # matrices, of the user or of a fold
+            known = self._labels or []
             for one in X if isinstance(X, list | tuple) else [X]:
-                require_columns(labels_of(one, precomputed=True), self._labels)
+                own = names_along(one, "columns") if known else None
+                if own and own not in [known[k : k + len(own)] for k in range(0, len(known), len(own))]:
+                    require_columns(own, known[: len(own)])
             return self._new_kernels.checked(X)
         X = joined(X)
         names = named(X)

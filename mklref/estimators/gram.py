@@ -28,7 +28,7 @@ from mklref.kernels import (
 )
 from mklref.kernels.fitted import Training
 from mklref.kernels.transforms import VANISHING, Normalizer, Transform
-from mklref.kernels.validation import require_same_samples
+from mklref.kernels.validation import names_along, require_same_samples
 
 PRECOMPUTED = "precomputed"
 
@@ -88,7 +88,7 @@ class Precomputed(Training):
 
     def checked(self, X_new: Any) -> FloatArray:
         """New samples along the first axis and training samples along the second, (k, n, M)."""
-        array = _stacked(X_new)
+        array = _stacked(X_new, new=True)
         M, n = self.n_kernels, self.n_training
         fits = {True: array.shape[1:] == (n, M), False: (array.shape[0], array.shape[2]) == (M, n)}
         last = self.last if fits[self.last] else not self.last
@@ -171,7 +171,7 @@ def part(
 
 def samples_first(X: Any) -> FloatArray:
     """Precomputed kernels of training samples with their axes of samples first, (n, n, M)."""
-    array = _stacked(X, ("index", "columns"))
+    array = _stacked(X)
     return array if kernels_last(array) else np.moveaxis(array, 0, -1)
 
 
@@ -189,8 +189,16 @@ def kernels_last(array: FloatArray) -> bool:
     return last and not (first and np.allclose(array, np.swapaxes(array, 1, 2), rtol=1e-6, equal_nan=True))
 
 
-def _stacked(X: Any, axes: Sequence[str] = ("index",)) -> FloatArray:
-    """Three axes; one matrix is one kernel, stacked along the last axis. Data frames name samples along these axes."""
+def namings(X: Any) -> list[str]:
+    """Each way in which data frames of Gram matrices name the training samples, one after the other."""
+    every = (
+        names_along(one, axis) for one in (X if isinstance(X, list | tuple) else [X]) for axis in ("index", "columns")
+    )
+    return [name for names in dict.fromkeys(tuple(names) for names in every if names) for name in names]
+
+
+def _stacked(X: Any, *, new: bool = False) -> FloatArray:
+    """Three axes; one matrix is one kernel, stacked along the last axis. Rows are new samples, or those of training."""
     labelled = {f"X[{m}]": matrix for m, matrix in enumerate(X)} if isinstance(X, list | tuple) else {"X": X}
     require_one_order(labelled)
     if len(shapes := {matrix.shape for matrix in labelled.values() if hasattr(matrix, "shape")}) > 1:
@@ -198,7 +206,7 @@ def _stacked(X: Any, axes: Sequence[str] = ("index",)) -> FloatArray:
             f"X holds matrices of different shapes, {', '.join(map(str, sorted(shapes)))}; give the rows and "
             "columns of the samples that all of them have, K[np.ix_(own, own)]."
         )
-    require_same_samples(labelled, axes)
+    require_same_samples({} if new else {"X": X}, {"X": X} if new else None)
     array = as_float_array(X.dense() if isinstance(X, KernelStack) else X, "X")
     if array.ndim == 2:
         array = array[:, :, None]

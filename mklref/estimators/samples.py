@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from mklref._typing import Array
 from mklref._untrusted import free_memory
-from mklref._validate import checked_number, counts_rows, require_unmasked
+from mklref._validate import checked_number, require_unmasked
 from mklref.estimators.blocks import holds_times, is_sparse, rows_as_bytes
 from mklref.exceptions import (
     ConstantKernelWarning,
@@ -251,14 +251,9 @@ def named(X: Any) -> Any:
     return np.array(columns, dtype=object)
 
 
-def labels_of(X: Any, *, precomputed: bool = False) -> list[str] | None:
-    """The names of the columns of a data frame as texts, where scikit-learn does not compare them, as none is a text.
-
-    Of kernels that are matrices it compares none: their columns are samples, which have no names if they are counted.
-    """
-    if not (hasattr(X, "columns") and hasattr(X, "index")):
-        return None
-    if counts_rows(X.columns) if precomputed else any(isinstance(name, str) for name in X.columns):
+def labels_of(X: Any) -> list[str] | None:
+    """The names of the columns of a data frame as texts, where none is one, so that scikit-learn compares them not."""
+    if not (hasattr(X, "columns") and hasattr(X, "index")) or any(isinstance(name, str) for name in X.columns):
         return None
     return [str(name) for name in X.columns]
 

@@ -44,7 +44,10 @@ def require_model(parameters: Sequence[str], classifies: bool, arrays: dict[str,
         names = saved(facts, "feature_names_in", tuple)
         _require(len(names) == len(set(names)) == d, f"feature_names_in are {d} different names")
     if "labels" in named:
-        _require(len(saved(facts, "labels", tuple)) == d, f"labels are {d} names")
+        names = saved(facts, "labels", tuple)
+        _require(
+            len(names) == d or (precomputed and 0 < d < len(names) and len(names) % d == 0), f"labels are {d} names"
+        )
     if regresses:
         mean, scale = saved(facts, "y_mean", float), saved(facts, "y_scale", float)
         _require(bool(np.isfinite([mean, scale]).all()) and scale > 0.0, "y_mean is finite and y_scale positive")

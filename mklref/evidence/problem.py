@@ -8,9 +8,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import checked_array, checked_flag, checked_number, checked_rng, checked_targets, read_only
+from mklref._validate import (
+    checked_array,
+    checked_flag,
+    checked_number,
+    checked_rng,
+    checked_targets,
+    read_only,
+    require_one_order,
+)
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, NotApplicable
-from mklref.kernels.stack import ArrayStack, require_order, stack
+from mklref.kernels.stack import ArrayStack, stack
 
 _FLOOR = 1e-6
 """Smallest noise variance that is tried when it is learned, as a share of the given one."""
@@ -79,7 +87,7 @@ class EvidenceProblem:
 
         given = self.kernels
         put("kernels", _checked_kernels(given))
-        require_order(given, y=self.y)
+        require_one_order({"kernels": given, "y": self.y})
         put("y", _checked_targets(self.y, self.n_samples))
         put("noise_variance", checked_variance("noise_variance", self.noise_variance))
         put("noise_floor", self._checked_floor())

@@ -112,7 +112,8 @@ class EvidenceSolution:
         Raises
         ------
         InvalidInput
-            Wrong number of kernels or of training samples, with both numbers; or entries that are not finite.
+            Wrong number of kernels or of training samples, with both numbers; data frames whose names differ from one
+            another (those of the training samples are not known here); or entries that are not finite.
         InvalidType
             Complex, sparse, masked, object or bool data.
         """

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_flag, checked_names
+from mklref._validate import checked_flag, checked_names, require_one_order
 from mklref.exceptions import InvalidTarget
 from mklref.kernels.stack import KernelStack, stack
 from mklref.kernels.validation import factorises
@@ -179,9 +179,10 @@ def diagnose(kernels: Any, y: Any = None) -> KernelReport:
     InvalidKernel, InvalidType
         As `stack` does.
     InvalidTarget
-        y is not a finite vector with one entry for each sample, or constant.
+        y is not a finite vector with one entry for each sample, in the order of the kernels, or constant.
     """
     given = stack(kernels)
+    require_one_order({"kernels": kernels, "y": y}, InvalidTarget)
     n = given.shape[1]
     products, sums, units = _moments(given, centered=True)
     traces = given.traces() - sums.sum(axis=1) / n

@@ -10,7 +10,7 @@ from mklref._validate import checked_array, checked_choice, checked_members
 from mklref.exceptions import InvalidInput
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
 from mklref.kernels.transforms import METHODS, Normalization, Normalizer
-from mklref.kernels.validation import checked_block
+from mklref.kernels.validation import checked_block, require_same_samples
 
 
 def normalize(K: Any, method: Normalization, K_new: Any = None, diagonal_new: Any = None) -> Any:
@@ -44,7 +44,7 @@ def normalize(K: Any, method: Normalization, K_new: Any = None, diagonal_new: An
     InvalidParameter
         An unknown method.
     InvalidInput
-        K_new or diagonal_new does not fit K.
+        K_new or diagonal_new does not fit K, or data frames name their samples differently.
     """
     if checked_choice("method", method, METHODS) == "spherical" and K_new is not None and diagonal_new is None:
         raise InvalidInput("diagonal_new is missing: 'spherical' divides by k(x, x) of the new samples, (M, k).")
@@ -71,7 +71,7 @@ def center(K: Any, K_new: Any = None) -> Any:
     InvalidType, InvalidKernel
         K is no Gram matrix.
     InvalidInput
-        K_new does not fit K.
+        K_new does not fit K, or data frames name their samples differently.
     """
     return _transformed(K, K_new, None, Normalizer(center=True))
 
@@ -85,6 +85,7 @@ def _transformed(K: Any, K_new: Any, diagonal_new: Any, how: Normalizer) -> Any:
         if diagonal_new is not None:
             diagonal_new = checked_members("diagonal_new", diagonal_new, "give one array (k,) for each kernel.")
     given = stack(K)
+    require_same_samples({"K": K}, {"K_new": K_new, "diagonal_new": diagonal_new})
     grams = given.matrices if isinstance(given, ArrayStack) else tuple(given.dense())
     fitted = [how.fit(gram, f"kernels[{m}]") for m, gram in enumerate(grams)]
     train = ArrayStack([own.train(gram) for own, gram in zip(fitted, grams, strict=True)], given.names or None)

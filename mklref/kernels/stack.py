@@ -255,8 +255,8 @@ def stack(kernels: Any, names: Sequence[str] | None = None) -> KernelStack:
     labelled = [(f"kernels[{m}]", matrix) for m, matrix in enumerate(_matrices(kernels))]
     if not labelled:
         raise InvalidKernel("kernels is empty; give at least one Gram matrix of shape (n, n).")
-    require_one_order(dict(labelled))
-    require_same_samples(dict(labelled))
+    require_one_order({"kernels": kernels})
+    require_same_samples({"kernels": kernels})
     arrays = [as_float_array(matrix, label) for label, matrix in labelled]
     orders = {array.shape for array in arrays}
     if len(orders) > 1:
@@ -267,12 +267,6 @@ def stack(kernels: Any, names: Sequence[str] | None = None) -> KernelStack:
     made = ArrayStack(checked, names)
     made._gram_checked = True
     return made
-
-
-def require_order(kernels: Any, **others: Any) -> None:
-    """Raise `InvalidInput` where data frames of kernels, targets or weights name their samples in different orders."""
-    frames = kernels if isinstance(kernels, list | tuple) else ()
-    require_one_order({**{f"kernels[{m}]": matrix for m, matrix in enumerate(frames)}, **others})
 
 
 def _matrices(kernels: Any) -> Iterable[Any]:

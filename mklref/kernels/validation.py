@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, checked_number, counts_rows, require_finite
+from mklref._validate import as_float_array, checked_number, counts_rows, each_frame, require_finite
 from mklref.exceptions import AsymmetryWarning, InvalidInput, InvalidKernel, warn
 from mklref.kernels.protocol import KernelStack
 
@@ -70,18 +70,20 @@ def checked_gram(matrix: FloatArray, label: str) -> FloatArray:
     return matrix.T if matrix.flags.f_contiguous else np.ascontiguousarray(matrix)
 
 
-def require_same_samples(labelled: Mapping[str, Any], axes: Sequence[str] = ("index", "columns")) -> None:
-    """Raise `InvalidInput` where data frames name partly the same samples along an axis, and partly others.
+def require_same_samples(training: Mapping[str, Any], new: Mapping[str, Any] | None = None) -> None:
+    """Raise `InvalidInput` where data frames name partly the same samples, or in another order, and partly others.
 
-    Rows that pandas has counted have no names, and names of which none is shared may be of the same samples.
+    Both axes of `training` are of the training samples, and the columns of `new`; its rows are of new ones. Rows that
+    pandas has counted have no names, and names of which none is shared may be of the same samples.
     """
-    known: dict[str, list[str]] = {}
-    for label, matrix in labelled.items():
-        for axis in axes:
-            index: Any = getattr(matrix, axis, None)
-            if not hasattr(index, "equals") or counts_rows(index):
+    columns = [(label, matrix, "columns") for label, matrix in each_frame(new or {})]
+    both = [(label, matrix, axis) for label, matrix in each_frame(training) for axis in ("index", "columns")]
+    for parts in ([*both, *columns], [(label, matrix, "index") for label, matrix, _ in columns]):
+        known: dict[str, list[str]] = {}
+        for label, matrix, axis in parts:
+            if (names := names_along(matrix, axis)) is None:
                 continue
-            own, names = f"the {'rows' if axis == 'index' else axis} of {label}", list(map(str, index))
+            own = f"the {'rows' if axis == 'index' else axis} of {label}"
             for other, others in known.items():
                 if len(names) == len(others) and names != others and not set(names).isdisjoint(others):
                     i = next(i for i, name in enumerate(names) if name != others[i])
@@ -91,6 +93,12 @@ def require_same_samples(labelled: Mapping[str, Any], axes: Sequence[str] = ("in
                         "other names, K.to_numpy()."
                     )
             known[own] = names
+
+
+def names_along(matrix: Any, axis: str) -> list[str] | None:
+    """The names that a data frame, or a series, gives to the samples along an axis; None for none."""
+    index: Any = getattr(matrix, axis, None)
+    return list(map(str, index)) if hasattr(index, "equals") and not counts_rows(index) else None
 
 
 def require_room(matrix: FloatArray, label: str) -> None:
@@ -128,10 +136,11 @@ def require_gram(matrices: Sequence[FloatArray]) -> None:
 def checked_blocks(kernels_new: Any, n_kernels: int, n_samples: int) -> Iterator[Array]:
     """The blocks k_m(new sample, training sample) of an array (M, k, n), a sequence or a stack, each float64 (k, n).
 
-    `InvalidInput` for another number of kernels or of training samples, with both numbers, or entries that are not
-    finite; `InvalidType` for complex, sparse, masked, object or bool data.
+    `InvalidInput` for another number of kernels or of training samples, with both numbers, data frames that name their
+    samples differently, or entries that are not finite; `InvalidType` for complex, sparse, masked, object or bool data.
     """
     matrices = kernels_new
+    require_same_samples({}, {"kernels_new": kernels_new})
     if not isinstance(kernels_new, list | tuple):
         given = kernels_new.dense() if isinstance(kernels_new, KernelStack) else kernels_new
         matrices = as_float_array(given, "kernels_new", InvalidInput)

@@ -46,7 +46,7 @@ def samples_of(
         raise InvalidType("X is None; give one sample a row.")
     with own_errors():
         if isinstance(model, BaseMKL) and model._is_precomputed():
-            rows: Any = X[0] if isinstance(X, list | tuple) else X
+            rows: Any = X
             table: Any = samples_first(X)
         else:
             table = Joined(X.X, X.features) if isinstance(X, Dataset) else X if hasattr(X, "columns") else joined(X)

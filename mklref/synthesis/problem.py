@@ -14,8 +14,16 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_flag, checked_positive, read_only, require_finite
+from mklref._validate import (
+    as_float_array,
+    checked_flag,
+    checked_positive,
+    read_only,
+    require_finite,
+    require_one_order,
+)
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
+from mklref.kernels.validation import require_same_samples
 from mklref.losses import Logistic, Loss, Squared, SquaredHinge, as_loss
 from mklref.problem import Frozen
 from mklref.synthesis.proximity import MixedNorm
@@ -63,6 +71,8 @@ class SynthesisProblem(Frozen):
         Data without a faithful conversion to float64; numbers of the wrong type.
     InvalidKernel
         Not three-dimensional, empty, not finite, or with a largest entry outside [1e-40, 1e40] that is not 0.
+    InvalidInput
+        Data frames of kernels, and y, that name their samples differently.
     InvalidTarget
         y of a length other than n, not finite, with labels other than -1 and +1, or outside the same range.
     InvalidParameter
@@ -103,6 +113,8 @@ class SynthesisProblem(Frozen):
         _require_range(self.C, "C is", "(s C, s lam) is the same problem as (C, lam): rescale both.", InvalidParameter)
         put("constant", checked_flag("constant", constant))
         stack = _checked_kernels(kernels)
+        require_same_samples({}, {"kernels": kernels})
+        require_one_order({"kernels": kernels, "y": y})
         put("y", _checked_targets(y, stack.shape, self.loss))
         if self.constant:
             stack = np.concatenate([stack, np.ones((1, *stack.shape[1:]))])

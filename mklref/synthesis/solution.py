@@ -18,6 +18,7 @@ from mklref._validate import as_float_array, check_callback, check_limits, requi
 from mklref.certificate import Bounds
 from mklref.certificate.verdict import saved
 from mklref.exceptions import InvalidInput
+from mklref.kernels.validation import require_same_samples
 from mklref.solution import History, Record, Status, require_names, saved_array
 from mklref.synthesis.certificate import certify, dual_value, primal_value
 from mklref.synthesis.dictionary import Dictionary
@@ -81,11 +82,12 @@ class SynthesisSolution:
         Raises
         ------
         InvalidInput
-            Another shape, or entries that are not finite.
+            Another shape, data frames that name their samples differently, or entries that are not finite.
         InvalidType
             Data without a faithful conversion to float64.
         """
         A = self.coef[:-1] if self.constant else self.coef
+        require_same_samples({}, {"kernels_new": kernels_new})
         array = as_float_array(kernels_new, "kernels_new", InvalidInput)
         if array.ndim != 3 or (array.shape[0], array.shape[2]) != A.shape:
             swapped = array.ndim == 3 and array.shape[:2] == A.shape

@@ -343,3 +343,45 @@ def test_gram_matrices_that_name_partly_other_samples_are_refused(three_classes,
             Problem([gram], **turned)
     with pytest.raises(InvalidInput, match=r"kernels\[0\] and y have their samples in different orders"):
         EvidenceProblem([gram], pd.Series(targets, ids)[::-1], 1.0)
+
+
+def test_samples_in_another_order_are_refused_wherever_gram_matrices_name_them(three_classes, tmp_path):
+    X, y, _ = three_classes
+    y, ids = np.where(y == y[0], 1.0, -1.0), np.array([f"s{i}" for i in range(len(X))])
+    K = X @ X.T
+    gram, train, new = pd.DataFrame(K, ids, ids), ids[:-6], ids[-6:]
+    known, rows = gram.loc[train, train], gram.loc[new, train]
+    targets, turned = y[:-6], rows[train[::-1]]
+    weight = pd.Series(1.0, train)
+    model = MKLClassifier("precomputed")
+    for matrices in ([known, known], [known.to_numpy(), known]):  # whichever of them has names
+        with pytest.raises(InvalidInput, match=r"X\[\d\] and sample_weight have their samples in different orders"):
+            model.fit(matrices, targets, sample_weight=weight[::-1])
+        with pytest.raises(InvalidTarget, match=r"X\[\d\] and y have their samples in different orders"):
+            model.fit(matrices, pd.Series(targets, train)[::-1])
+        model.fit(matrices, targets, sample_weight=weight)
+        with pytest.raises(InvalidInput, match=r"X has the columns .*, the model was fitted to s0, s1"):
+            model.predict([rows.to_numpy(), turned])
+    model.fit([known.set_axis(range(len(train)), axis="columns")], targets)  # rows alone have names
+    with pytest.raises(InvalidInput, match=r"X has the columns .*, the model was fitted to s0, s1"):
+        model.predict([turned])
+    with pytest.raises(InvalidInput, match=r"the columns of X\[0\] and the columns of X\[1\] are of different"):
+        model.fit([K[:-6, :-6]] * 2, targets).predict([rows, turned])
+    others = [f"{name}-RNA" for name in train]
+    model.fit([known, known.set_axis(others).set_axis(others, axis=1)], targets)
+    matrices = [rows, rows.set_axis(others, axis=1)]
+    expected = model.predict(np.stack([rows, rows]))
+    model.save(tmp_path / "model.npz")
+    for one in (model, MKLClassifier.load(tmp_path / "model.npz")):
+        np.testing.assert_array_equal(one.predict(matrices), expected)
+        with pytest.raises(InvalidInput, match="X has the columns"):
+            one.predict([rows, turned])
+
+
+def test_blocks_and_weights_are_compared_by_the_names_of_their_rows(three_classes):
+    X, y, _ = three_classes
+    ids = [f"s{i}" for i in range(len(X))]
+    blocks, weight = {"a": pd.DataFrame(X, ids), "b": pd.DataFrame(X**2, ids)}, pd.Series(1.0, ids)[::-1]
+    for given in (blocks, list(blocks.values())):
+        with pytest.raises(InvalidInput, match=r"X\[.*\] and sample_weight have their samples in different orders"):
+            MKLClassifier("linear").fit(given, y, sample_weight=weight)

@@ -347,7 +347,7 @@ def test_gram_matrices_are_evaluated_in_every_shape_that_fit_takes(three_classes
             lambda X: stability(model, X, y, fits=2, params={"sample_weight": list(range(1, 37))}).weights,
         ):
             np.testing.assert_array_equal(use(matrices), use(np.moveaxis(K, 0, -1)))
-    with pytest.raises(InvalidTarget, match=r"X and y have their samples in different orders"):
+    with pytest.raises(InvalidTarget, match=r"X\[0\] and y have their samples in different orders"):
         evaluate(model, frames, pd.Series(y, ids[::-1]))
     for own in (X, list(K)):
         with pytest.raises(InvalidInput, match=r"X has shape .*; a precomputed kernel has a row and a column for each"):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from makers import make_kernels, make_samples
 
 from mklref import Problem, solve
-from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
+from mklref.evidence import EvidenceProblem, solve as learn
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
 from mklref.kernels import ArrayStack, center, diagnose, linear, normalize, stack
 from mklref.kernels.transforms import Normalizer
+from mklref.synthesis import SynthesisProblem
 
 METHODS = ("trace", "multiplicative", "spherical")
 N, NEW = 17, 6
@@ -212,3 +215,32 @@ def test_kernels_whose_sums_leave_float64_are_refused():
     y = np.array([1.0, 1.0, -1.0, -1.0])
     with pytest.raises(InvalidInput, match="scores leave float64"):
         solve(Problem([K], y)).decision_function(1.7e308 * y[None, None])
+
+
+def test_gram_matrices_of_new_samples_that_name_other_ones_are_refused(joint):
+    names = [f"s{i}" for i in range(N + NEW)]
+    frames = [pd.DataFrame(one, names, names) for one in joint]
+    train, new = names[:N], names[N:]
+    K, K_new = ([one.loc[rows, train] for one in frames] for rows in (train, new))
+    turned = [K_new[0], K_new[1][train[::-1]], K_new[2]]
+    diagonals = [pd.Series(np.diag(one)[N:], new) for one in frames]
+    expected = normalize(joint[:, :N, :N], "spherical", joint[:, N:, :N], np.stack(diagonals))[1]
+    np.testing.assert_array_equal(normalize(K, "spherical", K_new, diagonals)[1], expected)
+    says = r"the rows of K\[0\] and the columns of K_new\[{}\] are of different samples: number 0 is 's0' and 's16'"
+    for change in (lambda *given: normalize(given[0], "trace", given[1]), center):
+        with pytest.raises(InvalidInput, match=says.format(1)):
+            change(K, turned)
+        with pytest.raises(InvalidInput, match=says.format(0)):
+            change(K[1], turned[1])
+    with pytest.raises(InvalidInput, match=r"the rows of K_new\[0\] and the rows of diagonal_new\[0\] are of"):
+        normalize(K, "spherical", K_new, [one[::-1] for one in diagonals])
+    y = np.where(np.arange(N) % 2, 1.0, -1.0)
+    solution, evidence = solve(Problem(K, y)), learn(EvidenceProblem(K, y, 1.0))
+    for mixed, axis in ((turned, "columns"), ([K_new[0], K_new[1][::-1], K_new[2]], "rows")):
+        for use in (solution.decision_function, evidence.decision_function):
+            with pytest.raises(InvalidInput, match=rf"the {axis} of kernels_new\[0\] and the {axis} of .*\[1\]"):
+                use(mixed)
+    with pytest.raises(InvalidTarget, match=r"kernels\[0\] and y have their samples in different orders"):
+        diagnose(K, pd.Series(y, train)[::-1])
+    with pytest.raises(InvalidInput, match=r"kernels\[0\] and y have their samples in different orders"):
+        SynthesisProblem(K, pd.Series(y, train)[::-1], lam=1.0, p=1, q=1, r=1)
