@@ -132,7 +132,7 @@ class MKLWarning(UserWarning):
 
 
 class AsymmetryWarning(MKLWarning):
-    """A Gram matrix was symmetric only up to rounding and has been symmetrised."""
+    """A Gram matrix was symmetric only up to many rounding errors and has been symmetrised."""
 
 
 class SlowWarning(MKLWarning):

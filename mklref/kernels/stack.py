@@ -246,7 +246,7 @@ def stack(kernels: Any, names: Sequence[str] | None = None) -> KernelStack:
     Warns
     -----
     AsymmetryWarning
-        A matrix is symmetric only up to rounding; a symmetrised copy is used.
+        A matrix is symmetric only up to more than sqrt(n) rounding units; a symmetrised copy is used, as below that.
     """
     if isinstance(kernels, KernelStack):
         if isinstance(kernels, ArrayStack):

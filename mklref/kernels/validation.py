@@ -34,6 +34,8 @@ SINGLE_REMEDY = (
     "Its entries are float32 numbers, which explains it: evaluate the kernel in float64, or give the matrix in float32."
 )
 
+_ROUNDINGS = 64.0
+"""Asymmetry, in sqrt(n) rounding units of the largest entry, beyond which a matrix is not symmetric; 1 is nothing."""
 _SMALL = 500
 """Order of a matrix whose eigenvalues cost nothing."""
 _WORTH_AN_IMPORT = 128
@@ -46,7 +48,9 @@ def checked_gram(matrix: FloatArray, label: str) -> FloatArray:
     """Return a C-contiguous, square, finite, exactly symmetric matrix with the entries of `matrix`.
 
     A Fortran-ordered symmetric matrix is its own transpose, so no copy is made of it. Of one that is asymmetric within
-    rounding the mean with its transpose is used, which `AsymmetryWarning` says; any other is an `InvalidKernel`.
+    rounding the mean with its transpose is used, which has the same quadratic forms. Up to sqrt(n) rounding units of
+    the largest entry, about what certificates allow for in products with it, nothing is said; up to 64 times as much
+    there is an `AsymmetryWarning`, and beyond an `InvalidKernel`.
     """
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
         raise InvalidKernel(f"{label} has shape {matrix.shape}; a Gram matrix is square, (n, n).")
@@ -63,7 +67,9 @@ def checked_gram(matrix: FloatArray, label: str) -> FloatArray:
                 f"{label} is not symmetric: |{label}[{i}, {j}] - {label}[{j}, {i}]| = {largest:.3g}, "
                 f"allowed {tolerance:.3g}. If the difference is noise, pass (K + K.T) / 2."
             )
-        warn(f"{label} is symmetric only up to {largest:.3g} (at [{i}, {j}]); (K + K.T) / 2 is used.", AsymmetryWarning)
+        if largest > tolerance / _ROUNDINGS:
+            says = f"{label} is symmetric only up to {largest:.3g} (at [{i}, {j}]); (K + K.T) / 2 is used."
+            warn(says, AsymmetryWarning)
         return np.ascontiguousarray(0.5 * matrix + 0.5 * matrix.T, dtype=matrix.dtype)
     if matrix.flags.c_contiguous:
         return matrix
@@ -172,7 +178,7 @@ def checked_block(rows: Any, label: str, n_samples: int) -> FloatArray:
 def symmetry_tolerance(matrix: FloatArray) -> float:
     """64 sqrt(n) rounding units of the largest entry: what summation in another order may leave."""
     unit = float(np.finfo(matrix.dtype).eps)
-    return 64.0 * float(np.sqrt(len(matrix))) * unit * float(np.abs(matrix).max())
+    return _ROUNDINGS * float(np.sqrt(len(matrix))) * unit * float(np.abs(matrix).max())
 
 
 def _asymmetry(matrix: FloatArray) -> tuple[float, tuple[int, int]]:
