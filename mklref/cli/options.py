@@ -36,6 +36,13 @@ COSTS, NORMS = (100.0,), (1.0, 4 / 3, 2.0)
 class Parser(argparse.ArgumentParser):
     """Errors become exceptions, so that `main` prints them in one line as all others."""
 
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """Of a command as well, so that what is not known is answered with the help of that command."""
+        found, unknown = super().parse_known_args(args, namespace)
+        if unknown:
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return found, unknown
+
     def error(self, message: str) -> NoReturn:
         """Raise instead of printing the usage and leaving."""
         raise InvalidParameter(f"{message} (see {self.prog} --help)")

@@ -273,6 +273,6 @@ def warn_of_constant(names: list[str], where: str) -> None:
         few = ", ".join(names[:5]) + (f", ... ({len(names)} in all)" if len(names) > 5 else "")
         warn(
             f"constant on {where}, and so without a say and with weight 0: {few}. Leave out variables that never "
-            "change.",
+            "change, and standardise those that change by too little for float64.",
             ConstantKernelWarning,
         )

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
 import numpy as np
 
 from mklref._validate import shown
-from mklref.certificate import Certificate, dual_losses
+from mklref.certificate import Certificate, certify, dual_losses
 from mklref.exceptions import InvalidType
 from mklref.problem import Problem, dual_norms
-from mklref.testing.faults import Finding, Point
+from mklref.testing.faults import Finding, Point, Reading
 
 PLAUSIBLE = 1e-2
 """A reading is plausible if it leaves this share of the relative gap, and so is a claim that errs by it."""
@@ -51,6 +51,15 @@ def convention(problem: Problem, what: str, stated: float, value: float, allowed
     )
     found = [text.format(what) for ratio, text in multiples if abs(stated / ratio - value) <= allowed]
     return f" It is {', or '.join(found)}." if found and allowed <= PLAUSIBLE * abs(value) else ""
+
+
+def objectives_elsewhere(problem: Problem, readings: Iterable[Reading]) -> tuple[float, ...]:
+    """Of the point in those problems of its readings that have other losses or costs: of them claims may be right."""
+    return tuple(
+        certify(asked, point.dual_coef, weights=point.weights, intercept=point.intercept).objective
+        for _, _, asked, point, *_ in readings
+        if asked.loss != problem.loss or not np.array_equal(asked.costs, problem.costs)
+    )
 
 
 def false_claims(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from mklref.problem import Problem, dual_norms, require_problem
 from mklref.regularizers import Fixed
 from mklref.solution import Solution
 from mklref.testing.answer import Answer, as_answer
-from mklref.testing.claims import PLAUSIBLE, claim, claimed_convergence, false_claims
+from mklref.testing.claims import PLAUSIBLE, claim, claimed_convergence, false_claims, objectives_elsewhere
 from mklref.testing.faults import Finding, Point, Reading, Suspect, some
 from mklref.testing.implied import fitting_weights
 from mklref.testing.suspects import EXACT, FITTED, HALVES, INNER, LAST, OF_ALL
@@ -116,12 +115,18 @@ def judge(
         explained = _why_not_each_machine if problem.several else _why_not_optimal
         findings += _negative_weights(problem, answer, point, gap, tol)
         if not findings:
-            findings += explained(problem, point, certificate, gap, tol) if suspects else [_by_size(gap, tol)]
+            searched = suspects and gap >= 0.0
+            findings += explained(problem, point, certificate, gap, tol) if searched else [_by_size(gap, tol)]
         if converged:
             findings.append(Finding("claimed convergence", f"the relative gap is {gap:.1e}, allowed {tol:.1e}."))
     elif violated := _violations(problem, answer, certificate, tol):
         findings.append(Finding("infeasible", "; ".join(violated) + "."))
     allowed = tol * certificate.size
+    elsewhere = [value for finding in findings for value in finding.objectives]  # where its claims may be right
+    objective, lower = (
+        None if one is not None and any(abs(one - value) <= 2 * tol * abs(value) for value in elsewhere) else one
+        for one in (objective, lower)
+    )
     findings += false_claims(problem, objective, lower, point, certificate, allowed)
     return Verdict(certificate, tuple(findings), gap, weights)
 
@@ -149,7 +154,7 @@ def _negative_weights(problem: Problem, answer: Any, point: Point, gap: float, t
     m, size = int(theta.argmin()), np.abs(theta)
     if theta[m] >= -np.sqrt(tol) * size.max():
         return []
-    fits = _left(Reading("", "", problem, point._replace(weights=size))) <= tol
+    fits = _bounds(Reading("", "", problem, point._replace(weights=size)))[1] <= tol
     text = f"weights[{m}] = {theta[m]:.3g} is negative{', and |weights| are optimal' * fits}."
     return [Finding("negative weights", f"{text} The relative gap is {gap:.1e}, allowed {tol:.1e}.")]
 
@@ -185,11 +190,10 @@ def plausible(
     """
     gap, effect = certificate.relative_gap, _share_of_effect(problem, certificate.upper, certificate.lower)
     fitting = []
-    for reading in chain.from_iterable(_readings(suspect, problem, point) for suspect in suspects):
+    for reading in _readings(suspects, problem, point):
         if _far(reading, 0.5 * gap):
             continue
-        given, upper, lower, unit = _bounds(reading)
-        left, as_given = (max(abs(relative(u - lower, max(abs(u), unit))), 0.1 * tol) for u in (upper, given))
+        as_given, left, upper, lower = np.maximum(_bounds(reading), [0.1 * tol, 0.1 * tol, -np.inf, -np.inf]).tolist()
         # Of K_m + rI, and of a smooth loss, which is such an r, an inexact machine at a large C is nearly a solution.
         softer = reading.fault in ("ridge on the kernels", "another loss")
         allowed = 0.0 if softer else min(share, PLAUSIBLE_IF_FITTED) if reading.adapted else share
@@ -226,25 +230,21 @@ def _errs_as_much(problem: Problem, point: Point, reading: Reading, gap: float) 
     return True
 
 
-def _readings(suspect: Suspect, problem: Problem, point: Point) -> Iterator[Reading]:
-    """The readings of one suspect, as far as the numbers of the point let them be stated."""
-    with suppress(MKLError, np.linalg.LinAlgError, ArithmeticError):
-        yield from suspect(problem, point)
+def _readings(suspects: Iterable[Suspect], problem: Problem, point: Point) -> Iterator[Reading]:
+    """The readings of suspects, as far as the numbers of the point let them be stated."""
+    for suspect in suspects:
+        with suppress(MKLError, np.linalg.LinAlgError, ArithmeticError):
+            yield from suspect(problem, point)
 
 
 def _why_not_optimal(
     problem: Problem, point: Point, certificate: Certificate, gap: float, tol: float
 ) -> Iterator[Finding]:
-    if gap < 0.0:
-        yield _by_size(gap, tol)
-        return
     bounds = f"The relative gap is {gap:.1e}, allowed {tol:.1e}."
     rounded = _rounded(problem, point) if gap <= ROUNDED else ""
-    fitted = [(suspects, PLAUSIBLE_IF_FITTED) for suspects in (FITTED, HALVES, LAST)]
-    tiers = [(EXACT, PLAUSIBLE), *fitted, (INNER, PLAUSIBLE)]
-    zero = _zeros(point)
-    if zero:  # another problem may want just that, but nothing can be fitted to it
-        tiers = tiers[:1]
+    tiers = [(EXACT, PLAUSIBLE)]
+    if not (zero := _zeros(point)):  # which another problem may want, but nothing can be fitted to
+        tiers += [*((suspects, PLAUSIBLE_IF_FITTED) for suspects in (FITTED, HALVES, LAST)), (INNER, PLAUSIBLE)]
     fitting = next(
         filter(None, (plausible(problem, point, suspects, certificate, tol, share) for suspects, share in tiers)), []
     )
@@ -262,7 +262,8 @@ def _why_not_optimal(
             faults.insert(0, "inaccurate")
         text = f"{rounded}{first.text}"
         text = f"{text.rstrip('.')}; a gap of {left:.0e} is left." if left > tol else text
-        yield Finding(faults[0], f"{text} {_also(others)}{bounds}", tuple(faults[1:]))
+        elsewhere = objectives_elsewhere(problem, [reading for _, reading in fitting])
+        yield Finding(faults[0], f"{text} {_also(others)}{bounds}", tuple(faults[1:]), elsewhere)
     elif gap > CLOSE and (text := _other_weights(problem, point, gap, tol)):
         yield Finding("weights of another iterate", f"{text} {bounds}")
     else:
@@ -280,23 +281,17 @@ def _why_not_each_machine(
 ) -> Iterator[Finding]:
     """What is wrong with each machine at these weights, or, where nothing is, with the weights."""
     bounds = f"The relative gap is {gap:.1e}, allowed {tol:.1e}."
-    if gap < 0.0:
-        yield from _why_not_optimal(problem, point, certificate, gap, tol)
-        return
     if zero := _zeros(point):
         yield Finding("zero answer", f"{' and '.join(zero)} are all 0. {bounds}")
         return
-    theta = point.weights
-    if theta is None:
+    if (theta := point.weights) is None:
         theta = problem.regularizer.weights_from_dual(dual_norms(problem, point.dual_coef))
     if not theta.any():  # no kernel sees this dual point, and a machine without kernels is none
         yield Finding("not converged", f"No kernel has a positive weight. {bounds}")
         return
-    for reading in chain.from_iterable(
-        _readings(suspect, problem, point._replace(weights=theta)) for suspect in OF_ALL
-    ):
-        if _left(reading) <= max(PLAUSIBLE * min(gap, 1.0), tol):
-            yield Finding(reading.fault, f"{reading.text} {bounds}")
+    for reading in _readings(OF_ALL, problem, point._replace(weights=theta)):
+        if _bounds(reading)[1] <= max(PLAUSIBLE * min(gap, 1.0), tol):
+            yield Finding(reading.fault, f"{reading.text} {bounds}", (), objectives_elsewhere(problem, [reading]))
             return
     fixed = Fixed(theta)
     b: Any = [None] * len(problem.machines) if point.intercept is None else point.intercept
@@ -322,7 +317,7 @@ def _other_weights(problem: Problem, point: Point, gap: float, tol: float) -> st
     """The weights that make the dual point optimal, in words, if there are any; asked where nothing else fits."""
     for theta in () if point.weights is None else fitting_weights(problem, point.dual_coef, None):
         other = Reading("", "", problem, Point(point.dual_coef, theta, None))
-        if _left(other) <= max(PLAUSIBLE_IF_FITTED * min(gap, 1.0), tol):
+        if _bounds(other)[1] <= max(PLAUSIBLE_IF_FITTED * min(gap, 1.0), tol):
             return f"dual_coef is optimal with the weights {some(theta)}, not with those returned."
     return ""
 
@@ -353,22 +348,17 @@ def _also(others: list[tuple[float, Reading]]) -> str:
 
 
 def _bounds(reading: Reading) -> tuple[float, float, float, float]:
-    """Upper bounds of a reading with its own intercept and with the best one, the lower one, the unit of its gap."""
+    """Relative gaps of a reading with its own intercept and with the best one, and the bounds with the latter."""
     problem, point = reading.problem, reading.point
     try:
         given = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
         if point.weights is None and (theta := weights_of_the_machine(problem, point.dual_coef)) is not None:
             given, _ = _better(problem, point, given, None, theta)
     except MKLError:
-        return np.inf, np.inf, -np.inf, 0.0
-    best = given.upper if reading.exact else min(given.upper, given.better_upper)
-    return given.upper, best, given.lower, given.unit
-
-
-def _left(reading: Reading) -> float:
-    """The relative gap that a reading leaves with its best intercept."""
-    _, upper, lower, unit = _bounds(reading)
-    return abs(relative(upper - lower, max(abs(upper), unit)))
+        return np.inf, np.inf, np.inf, -np.inf
+    best, lower = given.upper if reading.exact else min(given.upper, given.better_upper), given.lower
+    as_given, left = (abs(relative(u - lower, max(abs(u), given.unit))) for u in (given.upper, best))
+    return as_given, left, best, lower
 
 
 def _far(reading: Reading, gap: float) -> bool:

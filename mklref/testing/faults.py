@@ -81,6 +81,8 @@ class Finding(NamedTuple):
     """What was seen, with numbers."""
     others: tuple[str, ...] = ()
     """Faults that explain the answer as well: nothing in it tells them apart."""
+    objectives: tuple[float, ...] = ()
+    """Of the point in the problems with other losses or costs that it may be an answer to."""
 
     def __str__(self) -> str:
         return f"{self.fault}: {self.text} {FAULTS[self.fault]}"

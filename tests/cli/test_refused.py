@@ -27,7 +27,8 @@ from mklref.testing.vectors.schema import record_of_problem
     [
         ([], "COMMAND"),
         (["frobnicate"], "invalid choice: 'frobnicate'"),
-        (["crosscheck", "--frob"], "--frob"),
+        (["crosscheck", "--frob"], "--frob (see mklref crosscheck --help)"),
+        (["--frob", "crosscheck"], "--frob (see mklref --help)"),
         (["crosscheck", "--p", "0.5"], "p = 0.5 must lie in [1, inf]"),
         (["crosscheck", "--p", "one"], "'one' is not a number"),
         (["crosscheck", "--p", "4/0"], "'4/0' is not a number"),

@@ -313,6 +313,12 @@ def test_kernels_of_sparse_samples_that_overflow_are_named_as_those_of_dense_one
             MKLClassifier("linear, poly(3)").fit(scale * samples, y)
 
 
+def test_kernels_that_tiny_variables_make_constant_come_with_a_remedy_that_fits(three_classes):
+    X, y, _ = three_classes
+    with pytest.warns(ConstantKernelWarning, match="and standardise those that change by too little for float64"):
+        MKLClassifier("linear").fit(1e-200 * X, y)
+
+
 @pytest.mark.parametrize("axis", ["index", "columns"])
 def test_gram_matrices_that_name_partly_other_samples_are_refused(three_classes, axis):
     X, y, _ = three_classes

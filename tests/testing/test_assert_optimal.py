@@ -201,6 +201,18 @@ def test_no_claim_far_from_the_bounds_of_a_bad_point_is_that_of_better_weights()
     assert spoilt[-1] == "claimed objective"
 
 
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+@pytest.mark.parametrize("factor", [0.1, 10.0])
+def test_claims_about_the_problem_that_was_solved_are_no_second_fault(loss, factor):
+    """A wrong C is one fault: the objective and the bound that its solver reports are right for that C."""
+    problem, _ = solved(loss=loss, C=1.0)
+    found = solve(problem.replace(C=factor), tol=1e-9)
+    point = (found.dual_coef, found.weights, found.intercept)
+    claims = {"objective": found.objective, "lower": found.certificate.lower}
+    assert faults_of(problem, *point, **claims) == ["wrong scale of C"]
+    assert len(faults_of(problem, *point, objective=1.01 * found.objective)) == 2
+
+
 def test_a_lower_bound_from_the_used_kernels_alone_is_named():
     problem, good = solved(regularizer=L1)
     beta, theta, b = weights_stuck(problem, *good)

@@ -19,6 +19,7 @@ from mklref.losses import LOSSES, EpsilonInsensitive
 from mklref.problem import Problem
 from mklref.regularizers import Lp
 from mklref.testing import assert_optimal, diagnosis
+from mklref.testing.answer import Answer
 from mklref.testing.data_suspects import centered_kernels, scaled_kernels
 from mklref.testing.faults import Point
 from mklref.testing.strategies import CONDITIONS, answers, gram_matrices, problems, regularizers
@@ -159,14 +160,14 @@ def faults(problem, point):
     return {reading.fault for reading in other_weights(problem, point)}
 
 
-def test_a_lower_bound_above_the_upper_one_is_the_only_finding():
+def test_a_lower_bound_above_the_upper_one_is_the_only_finding(monkeypatch):
     problem = problem_of()
     zero = np.zeros(problem.n_samples)
     certificate = certify(problem, zero)
-    wrong = replace(certificate, lower=certificate.upper + 1.0)
-    point, tol = Point(zero, None, None), 1e-6
     for gap, contradictory in ((-2e-6, True), (2e-6, False)):
-        (found,) = diagnosis._why_not_optimal(problem, point, wrong, gap, tol)
+        wrong = replace(certificate, lower=certificate.upper - gap * certificate.size)
+        monkeypatch.setattr(diagnosis, "certify", lambda *_, wrong=wrong, **__: wrong)
+        (found,) = diagnosis.judge(problem, Answer(zero)).findings
         assert (found.fault == "negative gap") is contradictory
 
 
