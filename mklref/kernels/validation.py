@@ -28,8 +28,10 @@ _FEWEST, _MOST = 8, 60
 """Products with each kernel in that search."""
 
 INDEFINITE_REMEDY = (
-    "Drop the kernel, clip its negative eigenvalues, or use mixed-norm synthesis, which allows indefinite kernels."
+    "Drop the kernel, clip its negative eigenvalues (w, U = np.linalg.eigh(K); K = (U * w.clip(0)) @ U.T, and for new "
+    "samples K_new @ (U * (w > 0)) @ U.T), or use mixed-norm synthesis, which allows indefinite kernels."
 )
+"""The projection of new rows is the one that takes the rows of K to those of the clipped matrix."""
 SINGLE_REMEDY = (
     "Its entries are float32 numbers, which explains it: evaluate the kernel in float64, or give the matrix in float32."
 )

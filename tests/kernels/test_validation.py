@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -103,6 +105,18 @@ def test_the_border_of_symmetry_is_64_rounding_units_of_the_sum(rng, dtype):
     K[3, 1] = K[1, 3] + dtype(2.0 * border)
     with pytest.raises(InvalidKernel, match="not symmetric"):
         stack([K])
+
+
+def test_the_remedy_for_an_indefinite_kernel_can_be_run(rng):
+    X = rng.normal(size=(N, 2))
+    K = np.tanh(X @ X.T - 1.0)
+    with pytest.raises(InvalidKernel, match="clip its negative eigenvalues") as refused:
+        check_psd(K)
+    clipping, new = re.search(r"eigenvalues \((.*), and for new samples (.*)\), or", str(refused.value)).groups()
+    given = {"np": np, "K": K.copy(), "K_new": K[:4]}
+    exec(clipping, given)
+    assert check_psd(given["K"]) > -1e-12
+    np.testing.assert_allclose(eval(new, given), given["K"][:4], atol=1e-12)  # training samples as new ones
 
 
 def test_a_function_that_rounds_to_float32_is_named_as_such(rng):
