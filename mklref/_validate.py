@@ -281,10 +281,10 @@ def require_one_order(parts: Mapping[str, Any], error: type[InvalidInput] = Inva
 
     The error where samples, by such names, are in different orders in two parts. Of parts that share no names, lag by
     some rows, name rows twice, or count what is not numbered so elsewhere, nobody can say that their rows do not belong
-    together. Of a list of parts each one is compared.
+    together. Of a list of data frames each one is compared; series in a list are rows.
     """
     known: dict[str, Any] = {}
-    for label, part in each_frame(parts):
+    for label, part in each_frame(parts, dimensions=(2,)):
         index: Any = getattr(part, "index", None)
         if not hasattr(index, "equals") or any(index.equals(other) for other in known.values()):
             continue
@@ -306,12 +306,14 @@ def require_one_order(parts: Mapping[str, Any], error: type[InvalidInput] = Inva
     return min(known.values(), key=counts_rows, default=None)
 
 
-def each_frame(parts: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The parts, and in place of a list or mapping the data frames and series in it."""
+def each_frame(parts: Mapping[str, Any], dimensions: tuple[int, ...] = (1, 2)) -> Iterator[tuple[str, Any]]:
+    """The parts, and in place of a list or mapping the series and data frames in it, or those of these dimensions."""
     for label, part in parts.items():
         if isinstance(part, list | tuple | Mapping):
             inner = part.items() if isinstance(part, Mapping) else enumerate(part)
-            yield from ((f"{label}[{key!r}]", one) for key, one in inner if hasattr(one, "iloc"))
+            yield from (
+                (f"{label}[{key!r}]", one) for key, one in inner if hasattr(one, "iloc") and one.ndim in dimensions
+            )
         else:
             yield label, part
 

@@ -51,8 +51,11 @@ def samples_of(
         else:
             table = Joined(X.X, X.features) if isinstance(X, Dataset) else X if hasattr(X, "columns") else joined(X)
             rows, shape = table, np.shape(table)
-            if get_tags(model).input_tags.pairwise and shape[:1] != shape[1:2]:
-                raise InvalidInput(f"X has shape {shape}; a precomputed kernel has a row and a column for each sample.")
+            if get_tags(model).input_tags.pairwise:
+                if shape[:1] != shape[1:2]:
+                    says = f"X has shape {shape}; a precomputed kernel has a row and a column for each sample."
+                    raise InvalidInput(says)
+                table = np.asarray(table)  # of which rows and columns can be chosen at once
         require_one_order({"X": rows, "y": y}, InvalidTarget)
         require_one_order({"X": rows, "y": y, "groups": groups, **(params or {})})
         targets = column_or_1d(as_one_kind(y) if is_classifier(model) else np.asarray(y), warn=True)

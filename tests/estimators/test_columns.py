@@ -391,3 +391,18 @@ def test_blocks_and_weights_are_compared_by_the_names_of_their_rows(three_classe
     for given in (blocks, list(blocks.values())):
         with pytest.raises(InvalidInput, match=r"X\[.*\] and sample_weight have their samples in different orders"):
             MKLClassifier("linear").fit(given, y, sample_weight=weight)
+
+
+@pytest.mark.parametrize("model", [MKLClassifier, MKLRegressor])
+def test_scores_compare_the_names_of_samples_as_fits_do(three_classes, model):
+    X, y, _ = three_classes
+    y, ids = (y == y[0]).astype(float), [f"s{i}" for i in range(len(X))]
+    frame, gram, targets = pd.DataFrame(X, ids), pd.DataFrame(X @ X.T, ids, ids), pd.Series(y, ids)
+    for kernels, samples in (("linear", frame), ("linear", {"a": frame}), ("precomputed", [gram, gram])):
+        fitted = model(kernels).fit(samples, targets)
+        assert fitted.score(samples, targets) == fitted.score(samples, y)
+        for turned in ({"y": targets[::-1]}, {"y": y, "sample_weight": targets[::-1]}):
+            with pytest.raises(InvalidTarget, match="have their samples in different orders"):
+                fitted.score(samples, **turned)
+    rows = [pd.Series(row, list("abc")) for row in X[:3]]  # whose names are those of variables
+    model("linear").fit(rows, pd.Series([0.0, 1.0, 1.0], list("bca")))

@@ -352,4 +352,5 @@ def test_gram_matrices_are_evaluated_in_every_shape_that_fit_takes(three_classes
     for own in (X, list(K)):
         with pytest.raises(InvalidInput, match=r"X has shape .*; a precomputed kernel has a row and a column for each"):
             evaluate(SVC(kernel="precomputed"), own, y)
-    assert evaluate(SVC(kernel="precomputed"), K[0], y, test=0.25).accuracy.value > 0.3
+    for gram in (K[0], frames[0]):
+        assert evaluate(SVC(kernel="precomputed"), gram, y, test=0.25).accuracy.value > 0.3
