@@ -22,6 +22,10 @@ _GOOD = 1e-6
 """Relative gap up to which a point needs no excuse, and below minus which no tolerance excuses it."""
 
 
+BESIDE = ("passed", "verdict", "faults", "message")
+"""What the command line writes beside the fields of a certificate."""
+
+
 @dataclass(frozen=True)
 class Bounds:
     """lower <= P* <= upper for the optimal value P* of a problem, from one point.
@@ -84,8 +88,18 @@ class Bounds:
 
     @classmethod
     def from_dict(cls, facts: dict[str, Any]) -> Self:
-        """The inverse of `to_dict`; `KeyError`, `TypeError` or `ValueError` for fields that are none of its own."""
+        """The inverse of `to_dict`; `KeyError`, `TypeError` or `ValueError` for fields that are none of its own.
+
+        What `mklref certify --save` writes beside them is left out, and its texts for infinite numbers are read.
+        """
         names = [field.name for field in fields(cls)]
+        if isinstance(facts, dict):
+            endless = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}
+            facts = {
+                name: endless.get(one, one) if isinstance(one, str) else one
+                for name, one in facts.items()
+                if name not in BESIDE
+            }
         if not isinstance(facts, dict) or set(facts) != set(names):
             raise KeyError(f"the fields of {cls.__name__} are {', '.join(names)}")
         one: dict[str, Any] = {"float": float, "int": int, "str": str, "tuple[str, ...]": tuple}

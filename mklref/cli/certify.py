@@ -10,6 +10,7 @@ from typing import Any
 from mklref._files import write_text
 from mklref._validate import checked_tolerance
 from mklref.certificate import Bounds
+from mklref.certificate.verdict import BESIDE
 from mklref.cli import render
 from mklref.cli.files import deliver
 from mklref.cli.problem import TABLES, targets_for_loss
@@ -86,7 +87,7 @@ def _judged(arguments: Any, out: Any, file: Path, stated: tuple[Problem, float, 
     word = "CERTIFIED" if passed else "REJECTED" if gap <= arguments.tol else "NOT OPTIMAL"
     numbers = f"relative gap {gap:.1e}, allowed {arguments.tol:.1e}"
     faults = [finding.fault for finding in verdict.findings]
-    said = {"passed": passed, "verdict": f"{word}: {numbers}", "faults": faults, "message": verdict.explain()}
+    said = dict(zip(BESIDE, (passed, f"{word}: {numbers}", faults, verdict.explain()), strict=True))
     if arguments.rigorous:  # of which `mklref.verify` knows each field
         said = {}
     deliver(arguments, save=lambda path: _write(path, certificate.to_dict() | said))
