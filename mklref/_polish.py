@@ -44,7 +44,7 @@ from mklref.regularizers.norms import Parts, Polyhedral, p_norm, quotient
 ACTIVE = 1e-6
 """Share of theta'q from which a kernel counts as active where R* has kinks."""
 _STEPS = 4
-RANK = 1e-14
+_RANK = 1e-14
 _STEEPEST = 10.0
 """The r up to which weights are unknowns: above, q is next to 2, and theta(q) nearly constant."""
 _LONGER, _CHANGES = 3, (1e-2, 1e-6)
@@ -252,7 +252,7 @@ def fitted(problem: Problem, point: Point) -> Point:
     A = (units[:, None] * images[:, free]).T
     if not (A.size and np.all(np.isfinite(A)) and np.all(np.isfinite(residual[free]))):
         return point
-    change: Any = scipy.linalg.lstsq(A, -residual[free], cond=RANK, lapack_driver="gelsy", check_finite=False)[0]
+    change: Any = scipy.linalg.lstsq(A, -residual[free], cond=_RANK, lapack_driver="gelsy", check_finite=False)[0]
     return point._replace(weights=np.maximum(theta + units * change, 0.0))
 
 
@@ -316,14 +316,8 @@ def _step(
             last = np.zeros((1, len(matrix)))
             last[0, kernels:] = -normal
             matrix, residual = bordered(matrix, last, 0.0), np.append(residual, missed)
-    if not (len(matrix) and np.all(np.isfinite(matrix)) and np.all(np.isfinite(residual))):
-        return None
-    # Singular where kernels have low rank: of all solutions the shortest, in units in which no kernel is large.
-    unit = units(matrix, len(F))
-    scaled = unit[:, None] * matrix * unit
-    solved: Any = scipy.linalg.lstsq(scaled, unit * residual, cond=RANK, lapack_driver="gelsy", check_finite=False)[0]
-    solved *= unit
-    if not np.all(np.isfinite(solved)):
+    solved = shortest(matrix, residual, len(F))
+    if solved is None:
         return None
     moved, weights_moved, b_moved = np.zeros_like(beta), np.zeros_like(unknown), np.zeros_like(b)
     moved[F] = solved[: len(F)]
@@ -354,7 +348,18 @@ def _stationarity(
     return excess, -2.0 * part.mu, normal, missed
 
 
-def units(matrix: Array, samples: int) -> Array:
+def shortest(matrix: Array, residual: Array, samples: int) -> Array | None:
+    """The shortest of the solutions that low rank leaves, in units where no kernel is large; None if not finite."""
+    if not (len(matrix) and np.all(np.isfinite(matrix)) and np.all(np.isfinite(residual))):
+        return None
+    unit = _units(matrix, samples)
+    scaled = unit[:, None] * matrix * unit
+    solved: Any = scipy.linalg.lstsq(scaled, unit * residual, cond=_RANK, lapack_driver="gelsy", check_finite=False)[0]
+    solved *= unit
+    return np.asarray(solved) if np.all(np.isfinite(solved)) else None
+
+
+def _units(matrix: Array, samples: int) -> Array:
     """Powers of two: one for the block of the samples, and one for each row below it, that make the largest entry 1."""
     unit = np.full(len(matrix), _power(-0.5 * _exponent(matrix[:samples, :samples])))
     for k in range(samples, len(matrix)):

@@ -138,7 +138,7 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
     # The solution itself satisfies every constraint, up to the tolerance of the linear programs.
     low, high = np.clip(low, 0.0, theta), np.maximum(high, theta)
     face = np.flatnonzero((missing <= budget) & (high - low > _WORTH_A_PROGRAM))
-    groups = _exchangeable(images[face], q[face], problem.intercept)
+    groups = _exchangeable(images[face], problem.intercept)
     return WeightRanges(names, solution.weights, low, high, slack, tuple(tuple(face[list(g)].tolist()) for g in groups))
 
 
@@ -200,7 +200,7 @@ def _extremes(
     return ends[0], ends[1]
 
 
-def _exchangeable(images: Array, q: Array, intercept: bool) -> list[list[int]]:
+def _exchangeable(images: Array, intercept: bool) -> list[list[int]]:
     """Connected kernels in the null space of d -> (sum_m d_m K_m beta + b, sum_m d_m)."""
     from scipy.sparse.csgraph import connected_components
 

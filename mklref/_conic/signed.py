@@ -21,9 +21,8 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
 
-from mklref._polish import RANK, Samples, bordered, units
+from mklref._polish import Samples, bordered, shortest
 from mklref._typing import Array
 
 _STEPS = 6
@@ -93,11 +92,9 @@ def newton(problem: Any, span: Span, point: SignedPoint, tolerance: float, null:
         residual = np.concatenate(
             [residual, nu - excess, [theta.sum() - 1.0], -0.5 * np.einsum("mii,i->m", A_NN, x[:null])]
         )
-        if not (np.isfinite(matrix).all() and np.isfinite(residual).all()):
+        step = shortest(matrix, residual, len(F))
+        if step is None:
             return
-        unit = units(matrix, len(F))
-        scaled, wanted = unit[:, None] * matrix * unit, unit * residual
-        step: Array = unit * scipy.linalg.lstsq(scaled, wanted, cond=RANK, lapack_driver="gelsy", check_finite=False)[0]
         change, shares = step[k : k + M], step[k + M + 1 :]
         if not np.abs(change).max() <= np.abs(theta).max():  # it diverges
             return

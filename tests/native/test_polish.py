@@ -362,11 +362,11 @@ def test_units_of_a_step_are_powers_of_two_in_the_range_of_double_precision(size
     matrix = np.diag([1.0, 0.5, 0.0])
     matrix[2, :2] = size, 0.1 * size
     for one in (matrix, size * np.eye(3)):
-        units = _polish.units(one, 2)
+        units = _polish._units(one, 2)
         assert np.isfinite(units).all()
         np.testing.assert_array_equal(np.frexp(units)[0], 0.5)
     if size >= 1e-300:
-        assert 0.5 <= _polish.units(matrix, 2)[2] * size <= 2.0
+        assert 0.5 <= _polish._units(matrix, 2)[2] * size <= 2.0
 
 
 def test_weights_that_are_rounding_are_fitted_to_the_scores():
