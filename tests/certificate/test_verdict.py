@@ -13,7 +13,7 @@ from sklearn.datasets import load_breast_cancer
 from mklref import Lp, Problem, Status, certify, solve, verify
 from mklref.certificate import Certificate
 from mklref.certificate.bounds import unit_of
-from mklref.certificate.verdict import Bounds
+from mklref.certificate.verdict import Bounds, apart
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.regularizers import ElasticNet, HalfPower, Power, Tikhonov
 
@@ -193,3 +193,10 @@ def test_bounds_have_no_unit_and_no_rounding_unless_they_are_told():
     bounds = Bounds(1e-9, 2e-9, 0.0, ())
     assert bounds.relative_gap == pytest.approx(0.5, rel=1e-12)
     assert (bounds.unit, bounds.rounding, bounds.objective) == (0.0, 0.0, 2e-9)
+
+
+@pytest.mark.parametrize(("one", "other"), [(1.03128, 1.031281), (2.0, 3.0), (1.0, 1.0 + 1e-15), (0.5, 0.5)])
+def test_two_numbers_in_a_sentence_are_told_apart(one, other):
+    texts = apart(one, other)
+    assert (texts[0] != texts[1]) == (one != other)
+    assert all(len(text) <= 18 for text in texts)

@@ -24,11 +24,9 @@ from testing.planted import (
 )
 
 from mklref import Problem, solve
-from mklref.certificate.verdict import apart
 from mklref.kernels import center, normalize
 from mklref.regularizers import Fixed, Groups, HalfPower, Lp, Tikhonov, WeightedL1, WeightedLp
 from mklref.testing import FAULTS, Answer, assert_optimal, judge, select
-from validation.confusion import NARROW, killed, packed, right, stored, summary, unpacked
 from validation.planted import FAULTS as PLANTS, exact
 
 CATALOGUE = {case.name: case for case in select()}
@@ -94,8 +92,7 @@ def test_the_message_has_the_number_that_was_meant(what, said):
 
 def test_an_epsilon_that_no_convention_explains_is_fitted():
     """t_i + epsilon sign(beta_i) = y_i on the edges of the tube has it."""
-    (case,) = select(include=["epsilon-insensitive-l2"])
-    problem = case.build()[0]
+    problem = CATALOGUE["epsilon-insensitive-l2"].build()[0]
     other = solve(problem.replace(loss=type(problem.loss)(0.273)), tol=1e-10)
     (finding,) = judge(problem, Answer(other.dual_coef, other.weights, other.intercept)).findings
     assert finding.fault == "another parameter of the loss"
@@ -232,8 +229,7 @@ def test_bounds_are_not_taken_for_rounded_numbers():
 
 def test_a_missing_intercept_is_no_trace_of_a_ridge_or_of_a_penalty():
     """Fitted to rounding errors of such a point, both had a number that changes nothing."""
-    (case,) = select(include=["hinge-l2"])
-    problem = case.build()[0]
+    problem = CATALOGUE["hinge-l2"].build()[0]
     beta, theta, _ = point(problem)
     (finding,) = judge(problem, Answer(beta, theta, 0.0)).findings
     assert (finding.fault, finding.others) == ("wrong intercept", ())
@@ -260,33 +256,6 @@ def test_a_wrong_intercept_is_not_called_another_unit_of_what_is_right():
     problem, (beta, theta, b) = solved(C=1.0)
     (finding,) = judge(problem, Answer(beta, theta, b + 1.0)).findings
     assert (finding.fault, finding.others) == ("wrong intercept", ())
-
-
-@pytest.mark.parametrize(("one", "other"), [(1.03128, 1.031281), (2.0, 3.0), (1.0, 1.0 + 1e-15), (0.5, 0.5)])
-def test_two_numbers_in_a_sentence_are_told_apart(one, other):
-    texts = apart(one, other)
-    assert (texts[0] != texts[1]) == (one != other)
-    assert all(len(text) <= 18 for text in texts)
-
-
-def test_every_narrow_solver_meets_sixty_cases():
-    """All of which the native solver passes, see test_check_solver.py."""
-    built = [case.build() for case in select()]
-    for who, supports in NARROW.items():
-        assert sum(not any(map(supports, problems)) for problems in built) >= 60, who
-
-
-def test_the_stored_confusion_matrix_is_as_good_as_the_docs_say():
-    rows = stored()
-    assert unpacked(packed(rows[::50])) == rows[::50]
-    facts = summary(rows)
-    assert facts["kinds"] >= 40
-    assert facts["named first"] >= 0.97
-    assert {row[0] for row in rows} >= {case.name for case in select(exclude="grid")}
-    assert {row[1] for row in rows} == set(PLANTS)
-    assert not any(right(row) and row[2] == "optimal all the same" for row in rows)
-    for who, numbers in killed(rows).items():
-        assert not numbers["alive"], who
 
 
 @pytest.mark.parametrize("regularizer", [L1, L2])
@@ -422,7 +391,6 @@ bound, less free samples than unknowns, a machine that is nearly solved."""
     ("name", "what", "first", "others"), AMBIGUOUS, ids=[f"{row[0]}-{row[2]}" for row in AMBIGUOUS]
 )
 def test_the_reading_that_explains_less_is_not_the_name(name, what, first, others):
-    (case,) = select(include=[name])
-    (problem,) = case.build()
+    (problem,) = CATALOGUE[name].build()
     finding = judge(problem, Answer(*PLANTS[what][1](problem))).findings[0]
     assert (finding.fault, finding.others) == (first, others), finding.text

@@ -123,15 +123,8 @@ def test_the_index_of_an_interrupted_export_lists_what_was_written_and_what_was_
 @pytest.mark.parametrize("name", ["C", "y", "kernels", "sample_weight", "regularizer_weights"])
 @pytest.mark.parametrize("ending", ["mat", "h5"])
 def test_integers_that_float64_would_round_are_refused(ending, name, tmp_path):
-    record = {
-        "kernels": np.eye(2)[None],
-        "y": np.array([1.0, -1.0]),
-        "loss": "squared",
-        "C": 1.0,
-        "sample_weight": np.ones(2),
-        "regularizer": "Fixed",
-        "regularizer_weights": np.ones(1),
-    }
+    facts = {"loss": "squared", "C": 1.0, "sample_weight": np.ones(2), "regularizer": "Fixed"}
+    record = {"kernels": np.eye(2)[None], "y": np.array([1.0, -1.0]), **facts, "regularizer_weights": np.ones(1)}
     write_record(tmp_path / f"p.{ending}", record)
     assert read_problem(tmp_path / f"p.{ending}").C == 1.0
     write_record(tmp_path / f"p.{ending}", {**record, name: np.asarray(record[name]).astype(np.int64) * (2**53 + 1)})
@@ -215,16 +208,8 @@ def test_files_without_weights(vectors, tmp_path, capsys):
     assert "CERTIFIED" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize(
-    ("edited", "fault"),
-    [
-        ("kernels", "altered problem"),
-        ("C", "contradicted bounds"),
-        ("lower", "contradicted bounds"),
-        ("C without bounds", "contradicted bounds"),
-    ],
-)
-def test_an_edited_problem_is_not_the_published_one_whatever_its_solution(edited, fault, vectors, tmp_path):
+@pytest.mark.parametrize("edited", ["kernels", "C", "lower", "C without bounds"])
+def test_an_edited_problem_is_not_the_published_one_whatever_its_solution(edited, vectors, tmp_path):
     folder, _ = vectors
     problems, solutions = tmp_path / "problems", tmp_path / "solutions"
     shutil.copytree(folder, problems)
@@ -242,7 +227,7 @@ def test_an_edited_problem_is_not_the_published_one_whatever_its_solution(edited
     found = solve(read_problem(file))
     write_record(solutions / "hinge-l1.json", {"dual_coef": found.dual_coef, "weights": found.weights})
     report = check_directory(problems, solutions)
-    assert report.faults == {fault: 1}
+    assert report.faults == {"altered problem" if edited == "kernels" else "contradicted bounds": 1}
     assert "hinge-l1.npz" in str(report)
 
 
@@ -301,19 +286,20 @@ def test_certify_exits_with_its_verdict(vectors, tmp_path, capsys):
     write_record(tmp_path / "good.mat", record)
     write_record(tmp_path / "bad.json", {**record, "intercept": -found.intercept - 1})
     write_record(tmp_path / "short.npz", {"dual_coef": np.ones(3)})
-    saved = str(tmp_path / "certificate.json")
+    saved, page = str(tmp_path / "certificate.json"), str(tmp_path / "page.html")
     command = ["certify", str(folder / "hinge-l1.json")]
+    good = [*command, str(tmp_path / "good.mat")]
 
-    assert main([*command, str(tmp_path / "good.mat"), "--save", saved]) == 0
+    assert main([*good, "--save", saved]) == 0
     assert "CERTIFIED: relative gap" in capsys.readouterr().out
     certificate = certify(problem, found.dual_coef, weights=found.weights, intercept=found.intercept)
     kept = json.loads(Path(saved).read_text())
     assert (kept["upper"], kept["passed"], kept["faults"]) == (certificate.upper, True, [])
 
-    assert main([*command, str(tmp_path / "good.mat"), "--rigorous"]) == 0
+    assert main([*good, "--rigorous"]) == 0
     assert "Proven for" in capsys.readouterr().out
 
-    assert main([*command, str(tmp_path / "good.mat"), "--tol", "1e-13"]) == 1
+    assert main([*good, "--tol", "1e-13"]) == 1
     capsys.readouterr()
 
     assert main([*command, str(tmp_path / "bad.json"), "--save", saved, "--force"]) == 1
@@ -343,12 +329,9 @@ def test_certify_exits_with_its_verdict(vectors, tmp_path, capsys):
         ([*command, str(tmp_path / "nothing.npz")], "nothing.npz: No such file or directory."),
         ([*command, str(tmp_path)], "hinge-l1.json is none; give two files, or two directories."),
         ([*command, str(tmp_path / "good.txt")], "good.txt: No such file or directory."),
-        ([*command, str(tmp_path / "good.mat"), "--tol", "0"], "--tol = 0.0 must lie in"),
-        (
-            [*command, str(tmp_path / "good.mat"), "--report", str(tmp_path / "page.html")],
-            "--report is for directories",
-        ),
-        ([*command, str(tmp_path / "good.mat"), "--save", "nowhere/c.json"], "cannot write nowhere/c.json"),
+        ([*good, "--tol", "0"], "--tol = 0.0 must lie in"),
+        ([*good, "--report", page], "--report is for directories"),
+        ([*good, "--save", "nowhere/c.json"], "cannot write nowhere/c.json"),
     ):
         assert main(arguments) == 2
         captured = capsys.readouterr()

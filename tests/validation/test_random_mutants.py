@@ -1,6 +1,7 @@
 """The sampler of faults: its operators, its places, and what it says of a fault that no test sees.
 
 Every planted wrong formulation fails the cross-check, and the right ones pass it on the same problems.
+The oracle calls planted faults by their names as often as the documentation says.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ import numpy as np
 import pytest
 
 from mklref.formulations import FORMULATIONS
+from mklref.testing import select
 from validation import random_mutants
+from validation.confusion import NARROW, killed, packed, right, stored, summary, unpacked
 from validation.forked import in_turn
 from validation.mutants import FOUND_FIRST, KILLED, SURVIVED, mutants as fixed, require_imported
+from validation.planted import FAULTS as PLANTS
 from validation.random_mutants import ROOT, mutants, mutants_of
 from validation.wrong_formulations import COUNTS, Mutant, healthy, mutants as wrong, planted, run
 
@@ -226,3 +230,23 @@ def test_a_mutant_that_no_longer_fits_its_file_is_an_error():
         planted(Mutant("dual", "", "sum of squares", "")),
     ):
         pass
+
+
+def test_every_narrow_solver_meets_sixty_cases():
+    """All of which the native solver passes, see test_check_solver.py."""
+    built = [case.build() for case in select()]
+    for who, supports in NARROW.items():
+        assert sum(not any(map(supports, problems)) for problems in built) >= 60, who
+
+
+def test_the_stored_confusion_matrix_is_as_good_as_the_docs_say():
+    rows = stored()
+    assert unpacked(packed(rows[::50])) == rows[::50]
+    facts = summary(rows)
+    assert facts["kinds"] >= 40
+    assert facts["named first"] >= 0.97
+    assert {row[0] for row in rows} >= {case.name for case in select(exclude="grid")}
+    assert {row[1] for row in rows} == set(PLANTS)
+    assert not any(right(row) and row[2] == "optimal all the same" for row in rows)
+    for who, numbers in killed(rows).items():
+        assert not numbers["alive"], who
