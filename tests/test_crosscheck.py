@@ -38,11 +38,12 @@ def check(problem):
     return crosscheck(problem, formulations=["dual"], solvers=["CLARABEL"])
 
 
-def made_up(solution, lower, upper, *, formulation="dual", value=None, claimed="optimal", allowed=1e-3) -> Row:
-    """A row with these bounds, whose solver states this value, by default one between them."""
+def made_up(solution, lower, upper, *, formulation="dual", value=None, claimed="optimal", allowed=1e-3, raw=None):
+    """A row with these bounds, and those of its raw point, whose solver states this value: by default one between."""
     certificate = replace(solution.certificate, lower=lower, upper=upper)
     stated = 0.5 * (lower + upper) if value is None else value
-    answer = replace(solution, certificate=certificate, objective=upper, value=stated, claimed=claimed)
+    unpolished = raw and replace(solution, certificate=replace(certificate, **raw))
+    answer = replace(solution, certificate=certificate, objective=upper, value=stated, claimed=claimed, raw=unpolished)
     return Row(formulation, "MADE-UP", 0.1, answer, "", allowed)
 
 
@@ -71,11 +72,8 @@ def test_a_value_outside_of_the_common_interval_fails_and_is_named(problem, solu
 
 def test_the_tolerance_of_values_is_relative(problem, solution):
     for scale in (1e-6, 1.0, 1e6):
-        good, bad = (
-            check_of(problem, made_up(solution, scale, scale, value=(1.0 + off) * scale)) for off in (0.9e-6, 1.1e-6)
-        )
-        assert good.passed
-        assert not bad.passed
+        for off, passed in ((0.9e-6, True), (1.1e-6, False)):
+            assert check_of(problem, made_up(solution, scale, scale, value=(1.0 + off) * scale)).passed == passed
 
 
 def test_differences_are_relative_to_the_larger_bound_or_unit_and_reversed_bounds_are_one():
@@ -124,21 +122,16 @@ def test_nothing_is_checked_by_solvers_without_a_verdict_or_by_a_wide_interval(p
 
 def test_a_row_whose_points_exclude_each_other_contradicts_itself(problem, solution):
     """As with a wrong certificate: the raw point bounds from below, the polished one from above."""
-    row = made_up(solution, 9.0, 10.0)
-    raw = replace(solution, certificate=replace(solution.certificate, lower=10.1, upper=11.0))
-    check = check_of(problem, replace(row, solution=replace(row.solution, raw=raw)))
+    check = check_of(problem, made_up(solution, 9.0, 10.0, raw={"lower": 10.1, "upper": 11.0}))
     assert "dual/MADE-UP contradicts itself: lower bound 10.1, upper bound 10" in check.verdict
 
 
 def test_what_rounding_adds_to_the_other_bound_of_a_point_does_not_make_the_interval_wider(problem, solution):
     """As where the weights of a raw point are far too large: its lower bound is the best, its upper useless."""
-    row = made_up(solution, 9.99999, 10.0)
-    bounds = replace(solution.certificate, lower=9.999995, upper=1e6, rounding=1e6)
-    raw = replace(solution, certificate=bounds)
-    assert check_of(problem, replace(row, solution=replace(row.solution, raw=raw))).passed
-    wide = made_up(solution, 9.9, 10.0, value=9.995, allowed=1)
-    raw = replace(solution, certificate=replace(bounds, lower=9.9905, rounding=0.009))  # that of the bound that decides
-    assert check_of(problem, replace(wide, solution=replace(wide.solution, raw=raw))).passed
+    raw = {"lower": 9.999995, "upper": 1e6, "rounding": 1e6}
+    assert check_of(problem, made_up(solution, 9.99999, 10.0, raw=raw)).passed
+    raw |= {"lower": 9.9905, "rounding": 0.009}  # that of the bound that decides
+    assert check_of(problem, made_up(solution, 9.9, 10.0, value=9.995, allowed=1, raw=raw)).passed
 
 
 @pytest.mark.parametrize("bounds", [(1.1, 1.1), (1.0 + 1e-9, 1.1), (np.nan, 1.0), (1.0, np.nan)])
@@ -211,9 +204,8 @@ def test_kernels_in_single_precision_are_checked_to_what_they_hold(problem):
 
 def test_values_are_compared_where_rounding_limits_every_point(problem):
     """P* = 2e-4 for a box of 1e3: errors of scores on kinks cost 1e-5 of it, and conic points certify nothing."""
-    single = {"formulations": ["mixed_norm"], "solvers": ["CLARABEL"]}
     large = problem.replace(kernels=1e6 * problem.kernels.dense(), C=1e3)
-    native, row = crosscheck(large, **single).rows
+    native, row = crosscheck(large, formulations=["mixed_norm"], solvers=["CLARABEL"]).rows
     for factor, verdict in ((1.0 - 5e-7, "PASSED"), (1.0001, "FAILED: mixed_norm/CLARABEL states the value")):
         loose = replace(row.solution.certificate, upper=1.0)  # whatever it is on this processor
         stated = replace(row.solution, certificate=loose, value=factor * native.solution.objective, claimed="optimal")
@@ -248,10 +240,8 @@ def test_formulations_and_native_agree(loss, p):
     problem = make_problem(loss=loss, n=20, M=3, C=5.0, regularizer=Lp(float(p)))
     check = crosscheck(problem)
     assert check.passed, str(check)
-    expected = [name for name in FORMULATIONS if name in reference.formulations(problem)]
-    assert [row.label for row in check.rows] == ["native"] + [
-        f"{f}/{s}" for f in expected for s in ("CLARABEL", "ECOS")
-    ]
+    known = [name for name in FORMULATIONS if name in reference.formulations(problem)]
+    assert [row.label for row in check.rows] == ["native", *(f"{f}/{s}" for f in known for s in ("CLARABEL", "ECOS"))]
 
 
 def test_rows_are_those_that_were_asked_for_and_state_what_the_certificate_of_their_point_states(problem):
@@ -273,9 +263,7 @@ def test_a_failing_solver_is_a_row_with_its_reason(problem, monkeypatch):
     check = crosscheck(problem, formulations=["dual"], solvers=["ECOS"])
     row = check.rows[1]
     assert row.status == "failed"
-    assert check.verdict == (
-        "UNDECIDED: nothing was checked: no solver stands by the value of a formulation; no verdict of dual/ECOS"
-    )
+    assert check.verdict.startswith("UNDECIDED: nothing was checked: no solver stands by")
     assert "dual/ECOS: the solver gave up; ECOS: ran out of luck." in check.table
     facts = json.loads(json.dumps(check.to_dict(), allow_nan=False))["rows"][1]
     assert (facts["value"], facts["no_verdict"], facts["failure"]) == ("nan", "the solver gave up", "")

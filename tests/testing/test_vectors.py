@@ -363,8 +363,11 @@ def test_vectors_writes_what_is_asked_for(tmp_path, capsys):
 
 
 def test_real_problems_are_thirty_and_proven_for_exactly_their_floats(tmp_path):
-    cases = real.select()
+    """Published with bounds that are narrower than a billionth."""
+    cases, published = real.select(), real.published()
     assert len({case.name for case in cases}) == 30
+    assert list(published) == [case.name for case in cases]
+    assert all(0.0 <= entry["upper"] - entry["lower"] < 1e-9 * abs(entry["upper"]) for entry in published.values())
     index = export_vectors(tmp_path, include=["iris-50-*", "wine-100-*"], formats=["npz"], suite="real")
     assert len(index["problems"]) == 2
     for entry in index["problems"]:
@@ -376,20 +379,12 @@ def test_real_problems_are_thirty_and_proven_for_exactly_their_floats(tmp_path):
         assert np.array_equal(np.round(kernels * real.GRID), kernels * real.GRID)
         files = [str(tmp_path / f"{name}.{ending}") for ending in ("certificate.json", "npz")]
         assert subprocess.run([sys.executable, "-m", "mklref.verify", *files], check=False).returncode == 0
-        known = real.published()[name]
-        assert known["lower"] <= entry["upper"]
-        assert entry["lower"] <= known["upper"]
+        assert published[name]["lower"] <= entry["upper"]
+        assert entry["lower"] <= published[name]["upper"]
     with pytest.raises(InvalidParameter, match="without npz"):
         export_vectors(tmp_path, suite="real", formats=["json"])
     with pytest.raises(InvalidParameter, match="matches no real problem"):
         real.select(include=["cat"])
-
-
-def test_real_problems_are_published_with_bounds_narrower_than_a_billionth():
-    published = real.published()
-    assert list(published) == [case.name for case in real.select()]
-    for entry in published.values():
-        assert 0.0 <= entry["upper"] - entry["lower"] < 1e-9 * abs(entry["upper"])
 
 
 def test_a_real_problem_with_other_matrices_than_the_published_ones_is_no_export(tmp_path, monkeypatch):

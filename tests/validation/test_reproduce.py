@@ -142,18 +142,13 @@ def test_one_repetition_decides_what_is_so_by_construction_and_nothing_else(comp
         assert compared(text, tables={"t": {"fits": {"near": [11.0]}}}).verdicts["t/fits/near"] == verdict
 
 
-def test_the_median_is_compared_where_the_table_says_so(compared):
+def test_the_median_is_compared_where_the_table_says_so_with_its_own_error(compared):
     values = {"near": [10.0, 10.1, 9.9, 10.0, 90.0], "scale": [4.0, 4.1, 3.9, 4.0, 90.0]}
     text = EXPECTED.replace("runs = 4\n", 'runs = 4\nmedians = ["scale"]\n')
     near, scale, *_ = compared(text, tables={"t": {"fits": values}}).tables[0].rows["fits"]
     assert near.mean == pytest.approx(26.0)
     assert scale.mean == 4.0
-
-
-def test_a_median_has_its_own_error():
-    entry = expected.Entry("t/row/column", (5.0,), (1.0, 2.0, 3.0, 4.0, 90.0), "within 1", runs=4, median=True)
-    assert entry.mean == 3.0
-    assert entry.own_error == pytest.approx(np.sqrt(np.pi / 2) * np.std(entry.ours, ddof=1) / np.sqrt(5))
+    assert scale.own_error == pytest.approx(np.sqrt(np.pi / 2) * np.std(scale.ours, ddof=1) / np.sqrt(5))
 
 
 @pytest.mark.parametrize(
@@ -232,21 +227,15 @@ def test_a_finished_cell_is_not_run_again_and_a_changed_one_is(tmp_path):
     calls: list[dict] = []
     experiment = make(calls)
     work = runner.unfinished(tmp_path, [experiment], quick=False)
+    runner.run(tmp_path, work, minutes=0.0)
+    assert not calls  # none is started after the time
     runner.run(tmp_path, work[:1])
     assert [cell.id for _, cell in runner.unfinished(tmp_path, [experiment], quick=False)] == ["cell-1"]
     runner.run(tmp_path, runner.unfinished(tmp_path, [experiment], quick=False))
     assert calls == [{"seed": 0}, {"seed": 1}]
     assert len(runner.finished(tmp_path, experiment, quick=False)) == 2
-    changed = Experiment(
-        "toy", "", "", lambda quick: [Cell("cell-0", {"seed": 7}, 1.0)], make([]).cell, make([]).summary
-    )
+    changed = replace(experiment, cells=lambda quick: [Cell("cell-0", {"seed": 7}, 1.0)])
     assert len(runner.unfinished(tmp_path, [changed], quick=False)) == 1
-
-
-def test_no_cell_is_started_after_the_time(tmp_path):
-    calls: list[dict] = []
-    runner.run(tmp_path, runner.unfinished(tmp_path, [make(calls)], quick=False), minutes=0.0)
-    assert not calls
 
 
 def test_results_are_sorted_lines_of_plain_json(tmp_path):
