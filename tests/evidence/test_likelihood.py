@@ -196,6 +196,14 @@ def test_bad_input(regression, spoil, error, says):
         solution.posterior(*spoil(new, np.ones((3, 7))))
 
 
+def test_effective_parameters():
+    """theta_m tr(Kbar^{-1} K_m) sum to n - s tr Kbar^{-1}."""
+    problem = make_model()
+    solution = solve(problem)
+    inverse = np.linalg.inv(problem.covariance(solution.weights, 0.09))
+    assert solution.effective_parameters.sum() == pytest.approx(20 - 0.09 * np.trace(inverse))
+
+
 def posterior_means(problem: EvidenceProblem, weights: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """argmin of (15) over the f_m, their norms and Kbar, with inverses as in the paper."""
     K = problem.kernels.dense()

@@ -142,14 +142,6 @@ def test_noise_rests_on_its_floor_where_the_kernels_can_interpolate():
     assert lower.objective < solution.objective - 10.0
 
 
-def test_effective_parameters():
-    """theta_m tr(Kbar^{-1} K_m) sum to n - s tr Kbar^{-1}."""
-    problem = make_model()
-    solution = solve(problem)
-    inverse = np.linalg.inv(problem.covariance(solution.weights, 0.09))
-    assert solution.effective_parameters.sum() == pytest.approx(20 - 0.09 * np.trace(inverse))
-
-
 def test_a_weight_of_zero_that_should_grow():
     problem = make_model()
     start = np.array([0.0, 0.5, 0.5])
