@@ -159,24 +159,22 @@ def test_the_graph_test_can_see_a_wrong_import(tmp_path):
 CONIC_SIDE = ("_conic", "formulations", "reference", "equivalences", "_crosscheck")
 
 
-@pytest.mark.parametrize("unit", ["machines", "native", "algorithms"])
-def test_solvers_share_nothing_with_the_reference(unit):
-    """The two sides that check each other share problem, losses, regularisers and certificate only."""
-    found = [edge for path in sources() if unit_of(path) == unit for edge in edges(path)]
-    assert [edge for edge in found if edge[1] in CONIC_SIDE] == []
+SOLVERS = ("machines", "native", "algorithms")
 
 
-def test_the_papers_algorithms_share_the_machines_with_native_and_nothing_else():
-    found = [edge for path in sources() if unit_of(path) == "algorithms" for edge in edges(path)]
-    assert "machines" in {edge[1] for edge in found}
-    assert [edge for edge in found if edge[1] == "native"] == []
-
-
-def test_formulations_share_nothing_with_the_solvers():
-    found = [
-        edge for path in sources() if unit_of(path) in ("_conic", "formulations", "reference") for edge in edges(path)
-    ]
-    assert [edge for edge in found if edge[1] in ("machines", "native", "algorithms", "_crosscheck")] == []
+@pytest.mark.parametrize(
+    ("units", "others"),
+    [
+        (SOLVERS, CONIC_SIDE),
+        (("algorithms",), ("native",)),
+        (("_conic", "formulations", "reference"), (*SOLVERS, "_crosscheck")),
+    ],
+)
+def test_the_sides_that_check_each_other_share_no_more_than_the_problem(units, others):
+    """Problem, losses, regularisers and certificate; and the papers' algorithms the machines with native."""
+    found = [edge for path in sources() if unit_of(path) in units for edge in edges(path)]
+    assert {"problem", "regularizers"} <= {edge[1] for edge in found}
+    assert [edge for edge in found if edge[1] in others] == []
 
 
 def test_formulations_hold_statements_and_nothing_else():

@@ -271,14 +271,17 @@ def test_an_interruption_keeps_the_points(at, inside):
         assert again == solution.certificate
 
 
-def test_an_interruption_in_the_callback_keeps_the_point_that_it_was_shown():
-    def interrupt(solution):
+def test_an_interruption_in_the_callback_keeps_the_point_that_it_was_shown_and_others_have_no_path():
+    def interrupt(shown):
         raise KeyboardInterrupt
 
     with pytest.raises(Interrupted) as stopped:
         regularization_path(problem_for(Lp(1)), C=COSTS, callback=interrupt)
     assert len(stopped.value.path) == 1
     assert stopped.value.solution is None
+    with pytest.raises(Interrupted) as stopped:
+        simplemkl(problem_for(Lp(1)), callback=interrupt)
+    assert stopped.value.path is None
 
 
 @pytest.mark.parametrize("along", [mklref.solve_path, regularization_path])
@@ -302,15 +305,6 @@ def test_a_path_without_its_cluster_or_files_keeps_its_points_and_says_why(along
         along(problem_for(Lp(1)), C=[4.0, 2.0, 1.0, 0.5], **own)
     assert len(caught.value.path) == 2
     assert getattr(caught.value, "because", None) == getattr(stopped, "because", None)
-
-
-def test_other_interruptions_have_no_path():
-    def interrupt(record):
-        raise KeyboardInterrupt
-
-    with pytest.raises(Interrupted) as stopped:
-        simplemkl(problem_for(Lp(1)), callback=interrupt)
-    assert stopped.value.path is None
 
 
 def test_gaps_along_a_path_have_no_unit():
