@@ -136,18 +136,6 @@ def test_theorem_8_and_its_corollary(complexities):
         assert value <= bound <= 10 * value
 
 
-def test_L14_the_corollary_bounds_the_class_of_lp_and_not_that_of_l1(complexities):
-    """Printed for H^1; there it is larger than Theorem 8 by M^{1/2p*}, and says nothing new. Its rate is true."""
-    assert complexity_bound(30, 20, 2.0) > 2 * complexity_bound(30, 20, 1.0) > 2 * complexities[20, 1.0]
-    assert complexities[20, np.inf] > complexity_bound(30, 20, 1.0)  # the bound of H^1 is none of H^inf
-    sizes = [round(math.exp(k)) for k in (10, 20, 40)]  # just beside integers: ceil adds at most one
-    bounds = np.array([complexity_bound(1, M, np.inf) for M in sizes])
-    ours = bounds / np.sqrt([M * math.log(M) for M in sizes])
-    printed = bounds / [math.sqrt(M) * math.log(M) for M in sizes]
-    assert ours[-1] == pytest.approx(ours[0], rel=0.06)
-    assert printed[-1] < 0.55 * printed[0]
-
-
 def test_L15_bounds_pass_from_the_larger_class(complexities):
     """Rad(H^p) <= kappa Rad(H^r), kappa^2 the largest r-norm in the unit ball of lp; printed the other way round."""
     rng = np.random.default_rng(0)

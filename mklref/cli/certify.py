@@ -88,9 +88,8 @@ def _judged(arguments: Any, out: Any, file: Path, stated: tuple[Problem, float, 
     numbers = f"relative gap {gap:.1e}, allowed {arguments.tol:.1e}"
     faults = [finding.fault for finding in verdict.findings]
     said = dict(zip(BESIDE, (passed, f"{word}: {numbers}", faults, verdict.explain()), strict=True))
-    if arguments.rigorous:  # of which `mklref.verify` knows each field
-        said = {}
-    deliver(arguments, save=lambda path: _write(path, certificate.to_dict() | said))
+    beside = {} if arguments.rigorous else said  # of a proof `mklref.verify` knows each field
+    deliver(arguments, save=lambda path: _write(path, certificate.to_dict() | beside))
     if arguments.rigorous:
         render.say(out, certificate.explain())
     colour = "green" if passed else "red"

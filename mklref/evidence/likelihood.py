@@ -197,12 +197,8 @@ class MarginalLikelihood:
     @cached_property
     def _images(self) -> Array:
         """K_m alpha as rows, with the kernel of a learned noise."""
-        images = self.problem.kernels.apply(self.alpha)
-        return (
-            np.vstack([images, self.problem.noise_kernel @ self.alpha])
-            if self.problem.learn_noise
-            else np.asarray(images)
-        )
+        images, of = np.asarray(self.problem.kernels.apply(self.alpha)), self.problem
+        return np.vstack([images, of.noise_kernel @ self.alpha]) if of.learn_noise else images
 
     @property
     def gradient(self) -> Array:
@@ -241,7 +237,7 @@ class MarginalLikelihood:
         return lowest, direction
 
     def _matrix(self, m: int) -> Array:
-        """The kernel of variable m, the identity for the noise."""
+        """The kernel of variable m, of which the noise is the last."""
         of = self.problem
         return np.asarray(of.kernels.matrices[m] if m < of.n_kernels else of.noise_kernel)
 

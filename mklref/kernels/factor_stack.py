@@ -331,8 +331,7 @@ class FactorStack(KernelStack):
 
     def dense_stack(self) -> ArrayStack:
         """The same kernels as matrices, up to rounding, for small n and other solvers."""
-        matrices = self.dense()
-        return ArrayStack.trusted([0.5 * (K + K.T) for K in matrices], self.names)
+        return ArrayStack.trusted([0.5 * (K + K.T) for K in self.dense()], self.names)
 
     def _rows(self, index: Any) -> Array:
         """Rows of L in float64, (k, r)."""
