@@ -68,7 +68,7 @@ def test_counters_against_a_count_of_machines(name, monkeypatch):
         assert history.counters["svm"] == history.counters["gradient"]
 
 
-def test_a_hand_count_of_simplemkl(monkeypatch):
+def test_a_hand_count_of_simplemkl():
     """Two kernels, the second useless: J at (1/2, 1/2), the jump to (1, 0), where mu is alone, and nothing else."""
     base = make_problem(seed=1, n=30, M=1, C=2.0)
     K = base.kernels.dense()[0]
@@ -271,7 +271,7 @@ def test_a_trial_reads_kernels_with_weight_and_what_comes_after_it_reads_the_oth
     assert trial.betas[0] is not run.machines[0].beta
 
 
-def test_machines_are_solved_to_the_square_of_the_tolerance(monkeypatch):
+def test_machines_are_solved_to_the_square_of_the_tolerance():
     """The certified gap of each machine, measured from outside."""
     problem = cancer()
     run = Run("test", problem, 1e-4, 10)

@@ -80,7 +80,7 @@ def test_the_corrected_direction_is_that_of_r2():
     assert balanced(removed, 3).tolist() == [-0.5, 0.0, 1.0, D[3] + D[1]]
 
 
-def test_line_search_finds_the_minimum_of_a_segment(rng):
+def test_line_search_finds_the_minimum_of_a_segment():
     """Against a fine grid; also where the minimum is at a tiny share of the segment."""
     run = run_on(cancer(), tol=1e-4)
     d = np.full(13, 1 / 13)

@@ -134,7 +134,7 @@ def test_explain_names_the_worst_sample(loss):
     assert bad.gap > 1e-3
 
 
-def test_explain_says_what_is_infeasible(rng):
+def test_explain_says_what_is_infeasible():
     problem = small(C=0.5)
     beta = 0.1 * problem.y
     beta[7] = 0.9 * problem.y[7]

@@ -105,7 +105,7 @@ def test_a_small_violation_moves_the_point_a_little(problem, rng):
         assert moved <= 2.0 * np.abs(spoiled - beta).sum()
 
 
-def test_bound_variables_are_left_alone_if_the_others_have_room(rng):
+def test_bound_variables_are_left_alone_if_the_others_have_room():
     """Moving a support vector off its bound would cost complementary slackness."""
     problem = make_problem(n=SIZE, C=1.0)
     y = problem.y

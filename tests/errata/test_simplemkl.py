@@ -101,7 +101,7 @@ def test_R5_stopping_rule_is_twice_the_gap():
     assert left_hand_side / gap == pytest.approx(2.0, rel=1e-5)
 
 
-def test_R6_labels_in_the_gradient_of_pairs(rng):
+def test_R6_labels_in_the_gradient_of_pairs():
     """(22) with the labels -1, +1 of each pair is the derivative; with the labels y_i of the classes it is not."""
     classes = np.repeat([1, 2, 3], 6)
     K = make_problem(n=18, M=2, seed=5).kernels.dense()

@@ -218,7 +218,7 @@ def test_dual_variables_that_are_tiny_beside_the_costs_are_no_zeros(loss, rng):
     assert bounds.gap < 2.0 * bounds.rounding + 1e-9 * bounds.upper, bounds.explain()
 
 
-def test_the_kernel_machine_by_definition(rng):
+def test_the_kernel_machine_by_definition():
     """For fixed weights a polished point satisfies the optimality conditions of the hinge loss exactly."""
     problem = make_problem(seed=13, C=2.0, regularizer=Fixed([0.5, 1.0, 0.0, 2.0]))
     point, _ = polish(problem, raw_point(problem))

@@ -155,7 +155,7 @@ def test_bounds_are_not_vacuous(kernels, begun):
     np.testing.assert_allclose(np.sqrt(forms.squares), np.sqrt(true), atol=1e-5)
 
 
-def test_the_bound_takes_the_better_of_two(rng):
+def test_the_bound_takes_the_better_of_two():
     """One coordinate: sum |d_i| sqrt(K_ii) is exact. Many coordinates: ||d|| sqrt(tr K) is the smaller one."""
     forms = QuadraticForms(stack(np.eye(N)[None]))
     forms.watched[:] = False

@@ -39,7 +39,7 @@ def test_surface_of_two_classes(rng):
     np.testing.assert_allclose(ax.collections[-1].get_offsets(), X[[1]])
 
 
-def test_surface_of_three_classes_and_of_numbers(rng):
+def test_surface_of_three_classes_and_of_numbers():
     iris = load("iris")
     X = iris.X[:, 2:]
     model = mklref.MKLClassifier("linear,rbf:1").fit(X, iris.y)

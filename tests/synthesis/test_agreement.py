@@ -102,7 +102,7 @@ def test_operator_norm(rng):
     assert operator_norm(Dictionary(pause[None])) == pytest.approx(1.0)
 
 
-def test_steps_descend(rng):
+def test_steps_descend():
     """Forward-backward with an admissible step never increases the objective (Algorithm 1, with its roles as in K6)."""
     problem = make_problem((1, 2, 2), n=10)
     values = []

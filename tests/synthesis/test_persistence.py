@@ -104,7 +104,7 @@ def test_foreign_files_are_refused(saved, arrays, facts, says):
         SynthesisSolution.load(saved)
 
 
-def test_solutions_of_another_type_are_named(saved, tmp_path):
+def test_solutions_of_another_type_are_named(saved):
     with pytest.raises(UnsafeFile, match=r"holds a SynthesisSolution: load it with mklref\.synthesis\.SynthesisSol"):
         Solution.load(saved)
     rewrite(saved, facts={"format": "mklref-solution-1"})

@@ -233,7 +233,7 @@ def test_decision_function_refuses_other_shapes():
         solution.decision_function(np.full((3, 4, 9), np.nan))
 
 
-def test_penalty_of_the_bias_under_the_norm_212(rng):
+def test_penalty_of_the_bias_under_the_norm_212():
     """The constant kernel costs |b|/sqrt(N): its coefficients are all equal to b/N."""
     problem = make_problem((2, 1, 2), constant=True, lam=0.5)
     solution = solve(problem.replace(y=np.r_[np.ones(11), -np.ones(3)]), tol=1e-10)
