@@ -243,3 +243,15 @@ def agree(one, other):
     a, b = (getattr(given, "certificate", given) for given in (one, other))
     assert a.lower <= b.upper
     assert b.lower <= a.upper
+
+
+def contrast(one: str, other: str) -> float:
+    """The ratio of the luminances of two colours #rrggbb, after WCAG 2.1."""
+
+    def luminance(colour: str) -> float:
+        rgb = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255
+        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
+        return float(linear @ [0.2126, 0.7152, 0.0722]) + 0.05
+
+    light, dark = sorted([luminance(one), luminance(other)], reverse=True)
+    return light / dark

@@ -140,7 +140,7 @@ def test_imports_point_upwards():
     assert wrong_edges(found) == []
 
 
-def test_the_graph_test_can_see_a_wrong_import(tmp_path):
+def test_the_graph_test_can_see_a_wrong_import():
     """Planted faults: at the top, in a function, and one that only the type checker sees."""
     planted = """
         from typing import TYPE_CHECKING

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from makers import contrast
 
 import mklref
 
@@ -207,18 +208,6 @@ def test_colours_have_the_contrast_that_guidelines_ask_for(tab, panels, theme):
     read = "name => getComputedStyle(document.querySelector('.panel')).getPropertyValue(name).trim()"
     for name in ("--tone-brand", "--tone-warm", "--tone-good"):
         assert contrast(tab.evaluate(read, name), background) >= 4.5
-
-
-def contrast(one, other):
-    """The ratio of the luminances of two colours, #rrggbb."""
-
-    def luminance(colour):
-        rgb = np.array([int(colour[k : k + 2], 16) for k in (1, 3, 5)]) / 255
-        linear = np.where(rgb <= 0.04045, rgb / 12.92, ((rgb + 0.055) / 1.055) ** 2.4)
-        return float(linear @ [0.2126, 0.7152, 0.0722]) + 0.05
-
-    light, dark = sorted([luminance(one), luminance(other)], reverse=True)
-    return light / dark
 
 
 def test_without_scripts_the_pictures_stand_still(chromium, panels):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from makers import contrast
 
 import mklref.explore
 from mklref._display import BLUE, ORANGE, weights
@@ -14,16 +15,7 @@ from mklref.plotting.style import COLOURS, FAINT, SETTINGS
 
 matplotlib = pytest.importorskip("matplotlib")
 
-
-def contrast(one: str, other: str) -> float:
-    """The ratio of the luminances of two colours, after WCAG 2.1."""
-
-    def luminance(colour: str) -> float:
-        linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in matplotlib.colors.to_rgb(colour)]
-        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2] + 0.05
-
-    light, dark = sorted([luminance(one), luminance(other)], reverse=True)
-    return light / dark
+WHITE, BLACK = "#ffffff", "#000000"
 
 
 def test_lines_can_be_seen_on_light_and_dark_pages_and_labels_can_be_read():
@@ -31,14 +23,14 @@ def test_lines_can_be_seen_on_light_and_dark_pages_and_labels_can_be_read():
     light, dark = re.findall(r"--background: (#\w+)", page)
     for colour in (*COLOURS, BLUE, ORANGE):
         assert min(contrast(colour, light), contrast(colour, dark)) >= 3.0, colour
-    assert contrast(FAINT, "white") >= 3.0
-    assert min(contrast(colour, "white") for colour in COLOURS[:2]) >= 4.5  # the labels of the two axes of `path`
+    assert contrast(matplotlib.colors.to_hex(FAINT), WHITE) >= 3.0
+    assert min(contrast(colour, WHITE) for colour in COLOURS[:2]) >= 4.5  # the labels of the two axes of `path`
 
 
 def test_ranges_of_weights_can_be_seen_across_their_bars():
     drawn = weights(np.array([0.5]), ["linear"], (np.array([0.2]), np.array([0.7])))
     assert re.search(r'<line [^>]*stroke="([^"]+)"', drawn)[1] == "currentColor"  # nearly black or white
-    assert min(contrast(BLUE, "black"), contrast(BLUE, "white")) >= 3.0
+    assert min(contrast(BLUE, BLACK), contrast(BLUE, WHITE)) >= 3.0
 
 
 def test_pictures_of_the_documentation_have_the_same_colours():
