@@ -96,7 +96,7 @@ def newton(problem: Any, span: Span, point: SignedPoint, tolerance: float, null:
         if step is None:
             return
         change, shares = step[k : k + M], step[k + M + 1 :]
-        if not np.abs(change).max() <= np.abs(theta).max():  # it diverges
+        if np.abs(change).max() > np.abs(theta).max():  # it diverges
             return
         moved = beta.copy()
         moved[F] += step[: len(F)]
