@@ -7,8 +7,9 @@ bounds their roundings (`KernelStack.roundings`) for the support k = #{beta_i !=
 |K_ij| <= d_i d_j, d_i = sqrt(K_ii), so that with v_m = K_m beta
 
     |K_m||beta| <= (d_m'|beta|) d_m                                            magnitudes in v_m
-    e_i  = g u sum_m theta_m (d_m'|beta|) d_mi + M' u sum_m theta_m |v_mi| + u (|t_i| + |y_i - t_i|)
-    dq_m = g u (d_m'|beta|)^2 + k u |beta|'|v_m|
+    eps_m = g u (d_m'|beta|)                                           errors of v_m, for each unit of d_m
+    e_i   = sum_m theta_m eps_m d_mi + M' u sum_m theta_m |v_mi| + u (|t_i| + |y_i - t_i|)
+    dq_m  = eps_m (d_m'|beta|) + k u |beta|'|v_m|
 
 bound the errors of the score t_i, M' = #{theta_m != 0}, and of q_m = beta'K_m beta. Losses are convex, so they are
 largest at t_i - e_i or t_i + e_i; R and R* rise with q. A product that underflows errs by up to 2^-1075 besides, which
@@ -16,9 +17,11 @@ theta_m magnifies if it is as large as beta is small. Sums of losses and of pena
 Where 1'beta misses c_b by r, moving one sample by r changes the dual by the intercept times r at most, which is of the
 size of targets and scores. Several machines add their losses, dual terms and squares, and so the errors of them.
 
-Of factors K_m = L_m L_m' g is an estimate for errors of both signs (`FactorStack.roundings`). Where w_m = L_m'beta is
-known up to eps_m in the norm, the sums have r products, of sizes d_mi ||w_m|| and ||w_m||^2, and eps_m moves them by
-d_mi eps_m and (2 ||w_m|| + eps_m) eps_m besides.
+Of factors K_m = L_m L_m' eps_m bounds the error of w_m = L_m'beta in the norm: with g for the sums over the rows L_mi,
+since || |L_m|'|beta| || <= sum_i |beta_i| ||L_mi|| = d_m'|beta|, or less where w_m is known better. It moves scores by
+d_mi eps_m and squares by (2 ||w_m|| + eps_m) eps_m. M' is the number of columns of all kernels with theta_m != 0, which
+one product adds up in any order, or less (`FactorImages.roundings`), and d_mi ||w_m|| >= sum_c |L_mic w_mc| is there
+for |v_mi|.
 
 Where the rounding of kernels to float32 left K_m indefinite, the bounds hold for the semidefinite K_m + s_m I
 (`KernelStack.slack`) and all matrices between the two: q_m grows by up to s_m ||beta||^2, and t_i moves by up to
@@ -35,6 +38,8 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate.loss_terms import STRETCHED
+from mklref.kernels.factor_sources import FactorImages
+from mklref.kernels.factor_stack import FactorStack
 from mklref.losses import EpsilonInsensitive, OneClass
 
 if TYPE_CHECKING:
@@ -70,9 +75,11 @@ class AnyOrder:
 
 def squares_error(problem: Problem, beta: Array, images: Any) -> Array:
     """dq (M,): how far beta'K_m beta may be from what was computed, for K_m beta = images."""
-    (reach, missed, g), k = _reach(problem, beta, images), _support(beta)
-    image = g * reach * reach if np.any(missed) else k * (abs(images) @ np.abs(beta))
-    rounding = UNIT * (g * reach * reach + image) + (2.0 * reach + missed) * missed
+    (reach, missed), k = _reach(problem, beta, images), _support(beta)
+    if isinstance(images, FactorImages):  # three for the terms of a move
+        rounding = (2.0 * reach + missed) * missed + (images.stack.ranks + 3.0) * UNIT * reach * reach
+    else:
+        rounding = missed * reach + UNIT * k * (abs(images) @ np.abs(beta))
     rounding = rounding + k * UNDERFLOW * (1.0 + float(np.abs(beta).sum()))
     slack = problem.kernels.slack
     if slack.any():  # beta'beta alone may overflow where beta'K beta does not
@@ -92,10 +99,14 @@ def most_losses(problem: Problem, beta: Array, theta: Array, images: Any, b: flo
 def score_bounds(problem: Problem, beta: Array, theta: Array, images: Any, b: float) -> tuple[Array, Array]:
     """t_i - e_i and t_i + e_i, (n,) each; wider on one side by what the slack of float32 kernels may move t_i."""
     stack = problem.kernels
-    (reach, missed, g), t = _reach(problem, beta, images), theta @ images + b
+    (_, missed), t = _reach(problem, beta, images), theta @ images + b
     size = np.abs(theta)  # of a signed problem some are negative
-    error = stack.lengths(size * (g * UNIT * reach + missed)) + _support(beta) * UNDERFLOW * float(size.sum())
-    error += UNIT * (_support(theta) * (size @ abs(images)) + np.abs(t) + np.abs(_targets(problem) - t))
+    if isinstance(images, FactorImages):
+        error = stack.lengths(size * (missed + images.roundings(theta) * UNIT * images.norms()))
+    else:
+        error = stack.lengths(size * missed) + UNIT * _support(theta) * (size @ abs(images))
+    error += _support(beta) * UNDERFLOW * float(size.sum())
+    error += UNIT * (np.abs(t) + np.abs(_targets(problem) - t))
     shift = float(theta @ stack.slack) * beta
     return t + np.minimum(shift, 0.0) - error, t + np.maximum(shift, 0.0) + error
 
@@ -121,13 +132,16 @@ def weights_error(problem: Problem, beta: Array, kinks: bool = True) -> Array:
     """E (M,): what rounding adds to the primal objective for each unit of theta_m, through the error e of the scores.
 
     E_m = g u (d_m'|beta|) d_m's, with the slopes s_i of c_i V where beta_i fits: |beta_i|, or, where V has
-    `kinks`, on one of which the score may be, the steepest, the largest |beta_i| in the box.
+    `kinks`, on one of which the score may be, the steepest, the largest |beta_i| in the box. It is where a solver aims,
+    and of factors an estimate for errors of both signs: a certificate that has to be narrower knows w_m better.
     """
+    k = _support(beta)
+    g = math.sqrt(k) + 1.0 if isinstance(problem.kernels, FactorStack) else problem.kernels.roundings(k)
     slopes, against = np.abs(beta), problem.kernels.lengths_against
     if kinks and np.isinf(problem.loss.smoothness):
         steepest = np.maximum(*np.abs(problem.loss.box(problem.y, problem.costs)))
         slopes = np.where((beta != 0.0) & np.isfinite(steepest), steepest, slopes)
-    return np.asarray(_roundings(problem, beta) * UNIT * against(np.abs(beta)) * against(slopes))
+    return np.asarray(g * UNIT * against(np.abs(beta)) * against(slopes))
 
 
 def off_kinks_error(machines: Iterable[tuple[Problem, Array]], polished: bool) -> Array:
@@ -166,20 +180,19 @@ def entries_error(problem: Problem, beta: Array, theta: Array) -> float:
     return float(np.finfo(problem.kernels.dtype).eps) * float(np.abs(theta) @ (reach * reach))
 
 
-def _reach(problem: Problem, beta: Array, images: Any) -> tuple[Array, Array | float, float]:
-    """d_m'|beta| of each kernel, 0 and g; or ||w_m||, eps_m and r where w_m is known for a point next to beta."""
+def _reach(problem: Problem, beta: Array, images: Any) -> tuple[Array, Array]:
+    """d_m'|beta| of each kernel, or ||w_m|| of factors, and eps_m; also for a point beside that of the images."""
     against = problem.kernels.lengths_against
-    if (errors := getattr(images, "errors", None)) is None:
-        g = float(_support(beta)) if isinstance(images, AnyOrder) else _roundings(problem, beta)
-        return against(np.abs(beta)), 0.0, g
+    if not isinstance(images, FactorImages):
+        reach = against(np.abs(beta))
+        k = _support(beta)
+        g = float(k) if isinstance(images, AnyOrder) else problem.kernels.roundings(k)
+        return reach, g * UNIT * reach
     moved = np.abs(beta - images.v)
-    step = against(moved)
-    errors = errors + _roundings(problem, moved) * UNIT * step
-    return images.norms() + step, errors, float(images.stack.ranks.max()) + 1.0
-
-
-def _roundings(problem: Problem, beta: Array) -> float:
-    return problem.kernels.roundings(_support(beta))
+    step = against(moved) if moved.any() else np.zeros(problem.n_kernels)
+    g = images.stack.roundings_over_rows(int(np.count_nonzero((beta != 0.0) | (images.v != 0.0))))
+    errors = g * UNIT * images.reach if images.errors is None else images.errors
+    return images.norms() + step, errors + g * UNIT * step
 
 
 def _targets(problem: Problem) -> Array:

@@ -67,20 +67,25 @@ def dual_squares(problem: Problem, beta: Array, images: Any) -> Array:
     return np.maximum(squares, 0.0)
 
 
-def squares_after_repair(problem: Problem, beta: Array, feasible: Array, images: Any, squares: Array) -> Array:
-    """Upper bounds of the squares at the repaired point; exact ones if the point moved by more than rounding.
+def squares_after_repair(
+    problem: Problem, beta: Array, feasible: Array, images: Any, squares: Array
+) -> tuple[Array, Any]:
+    """Upper bounds of the squares at the repaired point, and the images that they come from.
+
+    They are the squares themselves, of images of their own, if the point moved by more than rounding.
 
     With d the move, (beta + d)'K(beta + d) <= beta'K beta + 2 d'K beta + ||d||^2 trace(K).
     """
     step = feasible - beta
     if not step.any():
-        return squares
+        return squares, images
     remainder = _largest_squares(problem, step)
     moved = np.maximum(squares + 2.0 * (images @ step), 0.0) + remainder
     errors_are_known = getattr(images, "errors", None) is not None  # those of a second read are not
     if errors_are_known or np.all(remainder <= _NEGLIGIBLE * moved.max()):
-        return np.asarray(moved)
-    return dual_squares(problem, feasible, problem.kernels.images(feasible))
+        return moved, images
+    again = problem.kernels.images(feasible)
+    return dual_squares(problem, feasible, again), again
 
 
 def _largest_squares(problem: Problem, v: Array) -> Array:

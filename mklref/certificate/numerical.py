@@ -239,8 +239,8 @@ def certify_images(
     insides, moved = [inside for inside, _ in repaired], [violations for _, violations in repaired]
     each = list(map(dual_squares, owners, betas, images))
     squares, errors = np.sum(each, axis=0), _over(squares_error, owners, betas, images)
-    inside_squares = _over(squares_after_repair, owners, betas, insides, images, each)
-    noise = _over(squares_error, owners, insides, images)
+    inner, after = zip(*map(squares_after_repair, owners, betas, insides, images, each), strict=True)
+    inside_squares, noise = np.sum(inner, axis=0), _over(squares_error, owners, insides, after)
     lower, scale = dual_objective(problem, insides, inside_squares)
     g = scale * np.sqrt(inside_squares)
 

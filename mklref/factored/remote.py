@@ -315,7 +315,8 @@ def _sent(stack: FactorStack, first: int, last: int, client: Any, address: str) 
 
 def _loaded(load: Callable[[], Any], names: Sequence[str] | None) -> FactorStack:
     made = load()
-    return made if isinstance(made, FactorStack) else ShardStack(made, names)
+    stack = made if isinstance(made, FactorStack) else ShardStack(made, names)
+    return stack.sharded(1) if len(stack.edges) > 2 else stack
 
 
 def _of_arrays(names: Sequence[str] | None, *arrays: Any) -> FactorStack:

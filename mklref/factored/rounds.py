@@ -18,7 +18,8 @@ from mklref.factored.nearby import Nearby
 from mklref.factored.samples import Samples
 from mklref.factored.shard import Own, Shard, Total
 from mklref.factored.weights import IN_MEMORY
-from mklref.kernels.factor_stack import FactorStack, sum_in_pairs
+from mklref.kernels.factor_stack import FactorStack
+from mklref.kernels.protocol import sum_in_pairs
 from mklref.losses import Logistic, Loss
 from mklref.problem import Problem
 

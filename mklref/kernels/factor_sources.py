@@ -6,6 +6,7 @@ a stack of factors, `FactorImages`, without an array (M, n).
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,9 +14,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from mklref._threads import cached_property
 from mklref._typing import Array
 from mklref._validate import as_float_array
 from mklref.exceptions import InvalidInput, InvalidType, KernelsLost
+from mklref.kernels.protocol import in_pairs, sum_in_pairs, sums_of_rows
 
 if TYPE_CHECKING:
     from mklref.kernels.factor_stack import FactorStack
@@ -23,6 +26,10 @@ if TYPE_CHECKING:
 
 Rows = Any
 """Rows of a factor: an array, or a sparse matrix in CSR format."""
+
+
+AT_ONCE = 64
+"""Rows whose products a library may add up one after the other."""
 
 
 def aligned(array: Any) -> Any:
@@ -108,6 +115,22 @@ def as_rows(made: Any, label: str) -> Rows:
 def rows_of(X: Any, rows: Any) -> Any:
     """Rows of an array or of a data frame."""
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def summed(rows: Rows, v: Array) -> Array:
+    """L'v of some rows in float64, `AT_ONCE` of them at a time, and these sums in pairs."""
+    if isinstance(rows, np.ndarray):
+        sums = in_pairs(sums_of_rows(rows[None], v.reshape(len(v), -1).T, AT_ONCE))[:, 0]
+        return np.asarray(sums.T.reshape(-1, *v.shape[1:]))
+    from scipy.sparse import csc_array
+
+    (k, r), parts = rows.shape, -(-rows.shape[0] // AT_ONCE)
+    if parts == 1:
+        return np.asarray(rows.T @ v)
+    first = (np.arange(k) // AT_ONCE * r).astype(rows.indices.dtype)  # each part has columns of its own
+    apart = rows.indices + np.repeat(first, np.diff(rows.indptr))
+    sums = csc_array((rows.data, apart, rows.indptr), shape=(parts * r, k)) @ v
+    return sum_in_pairs(sums.reshape(parts, r, *v.shape[1:]))
 
 
 class Source:
@@ -199,7 +222,7 @@ class FactorImages:
     images @ u            (v'K_m u)_m                                   (M,)
     abs(images)           the same of |(K_m v)_i| <= ||L_mi|| ||w_m||
 
-    `errors` bound ||w_m - L_m'v||, (M,), where they are known: then however much of it cancels.
+    `errors` bound ||w_m - L_m'v||, (M,), where they are known however much of it cancels.
     """
 
     __array_ufunc__: ClassVar[None] = None  # an array on the left leaves the operation to this object
@@ -212,8 +235,22 @@ class FactorImages:
     def __rmatmul__(self, weights: Array) -> Array:
         key = np.asarray(weights, dtype=np.float64).tobytes()
         if key not in self._sums:
-            self._sums[key] = self.stack.product(weights[self.stack.owner] * self.image)
+            w = weights[self.stack.owner] * self.image
+            self._sums[key] = self.stack.product(w) if self.errors is None else self._in_pairs(w)
         return self._sums[key].copy()
+
+    def _in_pairs(self, w: Array) -> Array:
+        """L w, isqrt(r) columns at a time, and these sums in pairs."""
+        stack, h = self.stack, math.isqrt(len(w))
+        blocks = (stack.double(stack.read(a, b)) for a, b in stack.blocks())
+        cuts = [slice(first, first + h) for first in range(0, len(w), h)]
+        return np.concatenate([sum_in_pairs(rows[:, cut] @ w[cut] for cut in cuts) for rows in blocks])
+
+    def roundings(self, weights: Array) -> float:
+        """The most that a product with an entry of w goes through in `weights @ images`, and one for theta_m w_m."""
+        k, r = int(self.stack.ranks[weights != 0.0].sum()), self.stack.rank
+        h = r if self.errors is None else math.isqrt(r)
+        return min(k, h + math.ceil(math.log2(-(-r // h)))) + 1.0
 
     def __matmul__(self, u: Array) -> Array:
         other = self.image if u is self.v or np.array_equal(u, self.v) else self.stack.transposed(u)
@@ -221,6 +258,11 @@ class FactorImages:
 
     def __abs__(self) -> _Magnitudes:
         return _Magnitudes(self.stack, self.norms())
+
+    @cached_property
+    def reach(self) -> Array:
+        """sum_i ||L_mi|| |v_i|, (M,), at least ||L_m'v||."""
+        return self.stack.lengths_against(np.abs(self.v))
 
     def norms(self) -> Array:
         """||w_m||, (M,)."""

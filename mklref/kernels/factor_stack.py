@@ -7,25 +7,26 @@ that fit into the cache. K_m is semidefinite by construction: the kernels *are* 
 exactly, whatever they approximate.
 
 Sums over samples are taken over shards of rows first, and then over the shards in pairs, so that they have the same
-bits wherever the shards are; a stack has one shard unless `sharded` says otherwise.
+bits wherever the shards are; a stack has one shard unless `sharded` says otherwise. Those of L'v are taken 64 rows at a
+time, and all else in pairs: a certificate counts the sums that each product goes through.
 """
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from itertools import pairwise
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 
 import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._validate import checked_count, checked_members, checked_names, require_one_order
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, KernelsLost, NotApplicable
-from mklref.kernels.factor_sources import FactorImages, Rows, Source, source_of
-from mklref.kernels.protocol import KernelStack, indices, numbers
+from mklref.kernels.factor_sources import AT_ONCE, FactorImages, Rows, Source, source_of, summed
+from mklref.kernels.protocol import KernelStack, indices, numbers, sum_in_pairs
 from mklref.kernels.stack import ArrayStack
 
 _BLOCK = 1 << 19
@@ -36,8 +37,6 @@ _FEWEST, _MOST = 64, 1 << 13
 """Rows of a block."""
 _DENSE = 1 << 31
 """Bytes of matrices of order n that are made of factors, if somebody asks for them."""
-
-T = TypeVar("T", bound=Any)
 
 
 class FactorStack(KernelStack):
@@ -197,24 +196,19 @@ class FactorStack(KernelStack):
     def transposed(self, v: Array) -> Array:
         """L'v, float64 (r,), or (r, k) for v of shape (n, k)."""
         require_rows("v", v, self.shape[1], "sample")
-        return self._sum_over_rows((self.rank, *v.shape[1:]), lambda where, rows: rows.T @ v[where])
+        none = np.zeros((self.rank, *v.shape[1:]))
+        shards = [self._doubled(first, last) for first, last in pairwise(self.edges)]
+        return sum_in_pairs(sum_in_pairs((summed(rows, v[i]) for i, rows in each), none) for each in shards)
 
     def gram(self, D: Array) -> Array:
         """L'DL for a diagonal D (n,), float64 (r, r)."""
         require_rows("D", D, self.shape[1], "sample")
 
-        def term(where: slice, rows: Rows) -> Array:
-            made = rows.T @ (rows.multiply(D[where, None]) if self.sparse else rows * D[where, None])
-            return np.asarray(made.toarray() if self.sparse else made)
-
-        return self._sum_over_rows((self.rank, self.rank), term)
-
-    def _sum_over_rows(self, shape: tuple[int, ...], term: Callable[[slice, Rows], Array]) -> Array:
-        """The sum over all rows of what `term` makes of some of them."""
-        totals = [np.zeros(shape) for _ in self.edges[1:]]
+        totals = [np.zeros((self.rank, self.rank)) for _ in self.edges[1:]]
         for total, (first, last) in zip(totals, pairwise(self.edges), strict=True):
             for where, rows in self._doubled(first, last):
-                total += term(where, rows)
+                made = rows.T @ (rows.multiply(D[where, None]) if self.sparse else rows * D[where, None])
+                total += made.toarray() if self.sparse else made
         return sum_in_pairs(totals)
 
     def product(self, w: Array) -> Array:
@@ -225,7 +219,10 @@ class FactorStack(KernelStack):
 
     def _doubled(self, first: int, last: int) -> Iterator[tuple[slice, Rows]]:
         """Rows in float64; of those in float32 few enough at a time to stay in the cache."""
-        step = max(16, _CACHED // self.rank) if self._dtype == np.float32 and not self.sparse else self.block_rows
+        step = self.block_rows
+        if self._dtype == np.float32 and not self.sparse:
+            step = max(16, _CACHED // self.rank)
+            step -= step % AT_ONCE if step > AT_ONCE else 0
         for start, stop in self.blocks(first, last):
             rows = self.read(start, stop)
             for a in range(start, stop, step):
@@ -271,8 +268,16 @@ class FactorStack(KernelStack):
         return [FactorImages(self, v, image) for v, image in zip(vectors, products.T, strict=True)]
 
     def roundings(self, k: int) -> float:
-        """An estimate, for errors of both signs (Higham and Mary, 2019); terms of one size may exceed it."""
-        return math.sqrt(k) + 1.0
+        return self.roundings_over_rows(k) + self.rank + 1.0
+
+    def roundings_over_rows(self, k: int) -> float:
+        """The most that a product of k entries of v goes through in L'v.
+
+        Those of `AT_ONCE` rows, and the rounds of sums in pairs: over the 2^7 parts of a block, over the blocks of a
+        shard, fewer than n/2^3 if n > 2^6 since they have 16 rows or more but for the last, and over the shards.
+        """
+        rounds = 4 + math.ceil(math.log2(self.shape[1])) + math.ceil(math.log2(len(self.edges) - 1))
+        return float(min(k, AT_ONCE + rounds))
 
     def quadratic(self, v: Array) -> Array:
         """All ||L_m'v||^2, (M,)."""
@@ -346,14 +351,6 @@ def require_rows(name: str, array: Array, rows: int, each: str) -> None:
     """Raise `InvalidInput` unless the array has so many rows, one for each of something."""
     if np.shape(array)[:1] != (rows,):
         raise InvalidInput(f"{name} has shape {np.shape(array)}; expected {rows} rows, one for each {each}.")
-
-
-def sum_in_pairs(parts: Sequence[T]) -> T:
-    """(p0 + p1) + (p2 + p3) + ...: an order that several machines can keep."""
-    left = list(parts)
-    while len(left) > 1:
-        left = [a + b for a, b in zip(left[::2], left[1::2], strict=False)] + left[len(left) // 2 * 2 :]
-    return left[0]
 
 
 def _joined(arrays: Sequence[Any]) -> Any:

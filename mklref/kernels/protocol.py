@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from typing import Any
+from collections.abc import Iterable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,6 +28,8 @@ from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 
 _HELD = 1 << 23
 """Entries of all kernels together that a stack which is not in memory evaluates at a time."""
+
+T = TypeVar("T", bound=Any)
 
 
 class KernelStack(ABC):
@@ -224,6 +227,19 @@ def in_pairs(terms: Array) -> Array:
         terms[:, : b - half] += terms[:, half:]
         terms = terms[:, :half]
     return np.asarray(terms[:, 0].swapaxes(0, 1))
+
+
+def sum_in_pairs(parts: Iterable[T], none: Any = None) -> T:
+    """(p0 + p1) + (p2 + p3) + ...: an order that several machines can keep; log2 of them are held. `none` if empty."""
+    held: list[T] = []
+    for count, part in enumerate(parts, 1):
+        held.append(part)
+        for _ in range((count & -count).bit_length() - 1):
+            held[-2:] = [held[-2] + held[-1]]
+    while len(held) > 1:
+        held[-2:] = [held[-2] + held[-1]]
+    total: T = held[0] if held else none
+    return total
 
 
 def indices(index: Any, n: int, label: str = "samples") -> Any:

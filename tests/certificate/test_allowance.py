@@ -78,7 +78,7 @@ def test_the_claim_of_what_factors_lose_covers_moves_into_the_box(rng):
     for change in (0.0, *[1e-14] * 8):
         beta = v + change * rng.normal(size=2000)
         exact = float(sum(exact_inner(column, beta) ** 2 for column in L.T))
-        squares = squares_after_repair(problem, v, beta, images, images @ v)
+        squares, _ = squares_after_repair(problem, v, beta, images, images @ v)
         assert exact <= squares + squares_error(problem, beta, images)
         assert change or squares <= exact + squares_error(problem, beta, images)
 
