@@ -143,6 +143,20 @@ class Samples:
         second = np.broadcast_to(terms.curvature / self.costs, beta.shape)
         return terms.absolute * side - terms.linear + second * beta, second
 
+    def released(
+        self, beta: Array, side: Array, free: NDArray[np.bool_], scores: Array
+    ) -> tuple[Array, NDArray[np.bool_]]:
+        """The sides, and which entries are inside or leave a bound, or the kink at 0, that does not hold them."""
+        if self.terms is None:  # d is infinite on the bounds
+            return side, free
+        if self.tube:
+            ascent = -(scores + self.derivatives(beta, np.zeros_like(side))[0])
+            side = np.where((beta == 0.0) & (np.abs(ascent) > self.terms.absolute), np.sign(ascent), side)
+        low, high = self.interval(side)
+        ascent = -(scores + self.derivatives(beta, side)[0])
+        inward = (beta < high) & (ascent > 0.0) | (beta > low) & (ascent < 0.0)
+        return side, free | inward & ((side != 0.0) | (not self.tube))
+
     def images(self, beta: Array) -> Array:
         """K_m beta_p of all machines side by side, (M, sum n_p)."""
         each = zip(self.machines, self.parts, strict=True)

@@ -64,17 +64,24 @@ class Span:
 
 
 def newton(problem: Any, span: Span, point: SignedPoint, tolerance: float, null: int) -> Iterator[SignedPoint]:
-    """Feasible points after each step, with beta_i on a bound within `tolerance` and a null space of this dimension."""
+    """Feasible points after each step, with beta_i on a bound within `tolerance` and a null space of this dimension.
+
+    From the second step on samples leave bounds that do not hold them.
+    """
     samples, K, A, M = Samples(problem), span.kernels, span.A, problem.n_kernels
     beta, free = samples.snapped(point.dual_coef, tolerance)
     side, b, sums = np.sign(beta), float(point.intercept), samples.sums()
     low, high = samples.interval(side)
     theta, S = span.inner(problem, point)
-    for _ in range(_STEPS):
+    for taken in range(_STEPS):
         x, Q = np.linalg.eigh(np.tensordot(theta, A, 1))
-        N, P, F = Q[:, :null], Q[:, null:], np.flatnonzero(free)
+        N, P = Q[:, :null], Q[:, null:]
         A_NN, A_PN, S_NN = N.T @ A @ N, P.T @ A @ N, N.T @ S @ N
-        images, (first, second) = K @ beta, samples.derivatives(beta, side)
+        images = K @ beta
+        if taken:  # residuals of the point that was given are errors
+            side, free = samples.released(beta, side, free, theta @ images + b)
+            low, high = samples.interval(side)
+        F, (first, second) = np.flatnonzero(free), samples.derivatives(beta, side)
         # beta and b, theta, nu, and the shares of the A_m,NN in dS_NN
         matrix = np.tensordot(theta, K[:, F][:, :, F], 1) + np.diag(second[F])
         residual = -(theta @ images + b + first)[F]

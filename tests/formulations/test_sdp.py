@@ -119,6 +119,20 @@ def test_steps_return_to_the_optimum_from_nearby(definite, rng):
     assert polish.polished(problem, off)["certificate"].relative_gap < 1e-9
 
 
+@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
+def test_samples_that_are_taken_to_be_at_a_bound_leave_it(loss):
+    """At the end of its box, or at the kink of the tube, where they stayed: gaps of 1e-2 at C = 1e5."""
+    problem = make(C=100.0, loss=loss)
+    found = reference.solve(problem, "sdp", solver="CLARABEL")
+    beta, margin = found.dual_coef, np.abs(found.dual_coef)
+    low, high = problem.loss.box(problem.y, problem.costs)
+    inside = (margin > 1e-3) & (beta > low + 1e-3) & (beta < high - 1e-3)
+    i = np.flatnonzero(inside)[np.argmin(margin[inside])]
+    off = SignedPoint(np.where(np.arange(16) == i, 0.0, beta), found.weights, found.intercept, found.slack)
+    assert certified(problem, off)["certificate"].relative_gap > 1e-4
+    assert polish.polished(problem, off)["certificate"].relative_gap < 1e-9
+
+
 def test_null_spaces_are_guessed_with_and_without_what_x_and_s_share():
     """A direction of which both have little is in neither or in one: solvers leave 1e-5 of a cost of 1e6."""
     problem = SignedProblem([np.diag(row) for row in np.eye(3)], np.arange(3.0), loss="squared", trace=1.0)
