@@ -35,6 +35,9 @@ from mklref.problem import Problem
 from mklref.regularizers import Lp, Regularizer
 from mklref.solution import Solution
 
+_DEPENDENT = 1e-14
+"""Share of the largest singular value of the kernels below which a direction is what rounding made of one kernel."""
+
 
 class SignedProblem(Problem):
     """Lanckriet's problem: kernel weights of any sign under a trace constraint. Frozen, as every `Problem`.
@@ -156,7 +159,7 @@ class SignedProblem(Problem):
         inside, moved = repair(self, beta)
         multiplier, error = self._multiplier(inside, mu, Z)
         lower = float(self.loss.dual_value(inside, self.y, self.costs) - 0.5 * self.trace * multiplier)
-        least = lower - dual_loss_error(self, inside, image, b) - 0.5 * (error + square)
+        least = lower - dual_loss_error(self, inside, image, b) - 0.5 * self.trace * error
         added = (upper - objective) + (lower - least)
         return Bounds(
             lower=finite_or(least, -np.inf),
@@ -169,10 +172,11 @@ class SignedProblem(Problem):
         )
 
     def _multiplier(self, beta: Array, mu: Array, Z: Array) -> tuple[float, float]:
-        """lambda of a feasible dual point with this beta, near Z, and what its errors do to trace * lambda.
+        """lambda of a feasible dual point with this beta, near Z, and by how much rounding may have made it too small.
 
-        They are what is left of the constraints, for each unit of |mu_m|, and what rounding leaves of the smallest
-        eigenvalue of Z, n u ||Z||. Every constraint is divided by trace K_m: small kernels count as much as large ones.
+        Every constraint is divided by trace K_m: small kernels count as much as large ones. What may be missed of them
+        by r is paid for by D with <D, K_m> = r_m, as sum_m mu_m r_m = <D, K(mu)> <= ||D|| c, however large weights are
+        that nearly dependent kernels have. What rounding leaves of the smallest eigenvalue of Z is n u ||Z||.
         """
         K = self.kernels.dense().astype(np.float64) / self.traces[:, None, None]
         images, mu = self.kernels.images(beta), mu * self.traces
@@ -185,17 +189,20 @@ class SignedProblem(Problem):
         # The constraints weighted by mu, or equally: an estimate of lambda that is exact at an optimum.
         shares = mu if mu.sum() > 0.0 else np.ones(len(mu))
         level = float(shares @ left) / float(shares.sum())
-        gram = np.einsum("lij,mij->lm", K, K)
+        U, sizes, V = np.linalg.svd(K.reshape(len(K), -1), full_matrices=False)
+        kept = sizes > _DEPENDENT * sizes[0]
+        U, V = U[:, kept] / sizes[kept], V[kept].reshape(-1, *Z.shape)
         for _ in range(2):  # the second round removes the rounding error of the first
-            correction = np.linalg.lstsq(gram, level - left, rcond=1e-12)[0]
-            Z = Z + np.einsum("m,mij->ij", correction, K)
+            D = np.tensordot((level - left) @ U, V, 1)
+            Z = Z + 0.5 * (D + D.T)
             left = squares + np.einsum("ij,mij->mi", Z, K).sum(axis=1)
-        rounding = 2.0 * len(Z) * UNIT * np.einsum("ij,mij->m", np.abs(Z), np.abs(K))
-        if not np.isfinite(Z).all() or not np.all(np.abs(left - level) <= 1e-9 * abs(level) + rounding + errors):
+        rounding = errors + len(Z) * UNIT * (2.0 * np.einsum("ij,mij->m", np.abs(Z), np.abs(K)) + abs(level))
+        missed = np.abs(left - level) + rounding
+        if not np.isfinite(Z).all() or not np.all(missed <= 1e-9 * abs(level) + 2.0 * rounding):
             return np.inf, 0.0
         values = np.linalg.eigvalsh(Z)
         shift, noise = max(0.0, -float(values[0])), len(Z) * UNIT * float(np.abs(values).max())
-        return level + shift, float(np.abs(mu) @ (np.abs(left - level) + rounding)) + self.trace * noise
+        return level + shift, float(missed @ np.abs(U) @ np.abs(V).sum(axis=2).max(axis=1)) + noise
 
     def __repr__(self) -> str:
         return f"SignedProblem(M={self.n_kernels}, n={self.n_samples}, C={self.C:g}, loss={self.loss})"

@@ -15,6 +15,8 @@ from mklref._conic.scaling import factorize
 from mklref._conic.signed import SignedPoint, Span, newton
 from mklref.exceptions import InvalidParameter, InvalidType, SolverFailure
 from mklref.formulations import as_formulation
+from mklref.problem import Problem
+from mklref.regularizers import Fixed
 from mklref.signed import SignedProblem
 from mklref.solution import Status
 
@@ -230,13 +232,34 @@ def test_the_allowance_for_rounding_by_its_definition(rng, monkeypatch):
     assert bounds.upper == pytest.approx(losses + 0.5 * stretch * (mu @ q + square + shift * beta @ beta), rel=1e-9)
     # Z makes up for what the constraints miss, and a multiple of the identity for what Z lacks.
     inside = np.maximum(y * beta, 0.0) * y
-    q, K, shares = K @ inside @ inside, K / traces[:, None, None], sizes * traces
-    level = mu @ q / (mu @ traces)
+    v, reach, k = K @ inside, d @ np.abs(inside), np.count_nonzero(inside)
+    q, errors = v @ inside, u * ((4.0 + np.log2(k / 4)) * reach**2 + k * np.abs(v) @ np.abs(inside)) / traces
+    K, level = K / traces[:, None, None], mu @ q / (mu @ traces)
     Z = np.tensordot(np.linalg.solve(np.einsum("lij,mij->lm", K, K), level - q / traces), K, 1)
     values = np.linalg.eigvalsh(Z)
-    error = shares @ (2.0 * u * n * np.einsum("ij,mij->m", np.abs(Z), np.abs(K))) + n * n * u * np.abs(values).max()
-    error = 0.5 * (error + square) + (n + 4.0) * u * (np.abs(inside) @ (1.0 + np.abs(t)) + np.abs(inside).sum())
+    missed = errors + u * n * (2.0 * np.einsum("ij,mij->m", np.abs(Z), np.abs(K)) + abs(level))
+    U, s, V = np.linalg.svd(K.reshape(M, -1), full_matrices=False)
+    added = missed @ np.abs(U) / s @ np.linalg.norm(V.reshape(M, n, n), np.inf, axis=(1, 2))  # for ||D||
+    error = 0.5 * n * (added + n * u * np.abs(values).max())
+    error += (n + 4.0) * u * (np.abs(inside) @ (1.0 + np.abs(t)) + np.abs(inside).sum())
     assert bounds.lower == pytest.approx(y @ inside - 0.5 * n * (level - values[0]) - error, rel=1e-9)
+
+
+@pytest.mark.parametrize("small", [1e-6, 1e-10, 1e-12])
+def test_nearly_dependent_kernels_leave_no_false_lower_bound(small):
+    """Weights of 1/small make of their difference a kernel of its own, for which a constraint missed by 1e-10 counts.
+
+    The machine of one of them had a gap of 1e-16, and another combination an upper bound that was lower by 7 %.
+    """
+    rng = np.random.default_rng(0)
+    A, y = rng.normal(size=(6, 6)), np.array([1.0, 1.0, -1.0, -1.0, 1.0, -1.0])
+    kernel, turned = A @ A.T + 0.5 * np.eye(6), np.outer(y, y) - np.eye(6)
+    problem = SignedProblem([kernel, kernel + small * turned], y, loss="squared_hinge", trace=float(np.trace(kernel)))
+    uniform = Problem([kernel], y, loss="squared_hinge", regularizer=Fixed(np.ones(1)))
+    better = uniform.replace(kernels=[kernel + 0.1 * turned])
+    one, two = (reference.solve(machine, "dual") for machine in (uniform, better))
+    bounds = problem.certify(one.dual_coef, problem.feasible(np.ones(2)), one.intercept)
+    assert bounds.lower < two.certificate.upper * (1.0 - 1e-2) < one.certificate.lower
 
 
 @pytest.mark.parametrize("spoil", ["flipped intercept", "uniform weights", "shrunk dual", "no slack", "indefinite"])
