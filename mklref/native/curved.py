@@ -33,8 +33,8 @@ from mklref.regularizers import Regularizer
 from mklref.regularizers.norms import quotient
 
 _FIRST, _FACTOR, _LAST = 1.0 / 3.0, 0.25, 5e-8
-"""epsilon of the relatives. At a factor of 0.1 groups take two thirds of the time, but kinks a quarter more points; at
-0.06 the last relatives are too steep."""
+"""epsilon of the relatives. At a factor of 0.1 groups take 0.86 of the time, but penalties that are all but sparse 5 %
+more points, and at 1/16 0.8 and 16 %: the last relatives are too steep."""
 _NEWTON_STEPS = 100
 _ARMIJO, _SMALLEST_STEP = 1e-4, 1e-10
 _ACCURACY, _ROUGHLY = 1e-13, 1e-3
