@@ -15,6 +15,7 @@ The first-order conditions stand in the place of a duality gap, which a non-conv
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +28,7 @@ from mklref._typing import Array
 from mklref._validate import checked_number
 from mklref.evidence.newton import residuals
 from mklref.evidence.problem import EvidenceProblem, checked_problem, checked_variance
-from mklref.evidence.whitened import Whitened, whitened
+from mklref.evidence.whitened import OutOfTime, Whitened, whitened
 from mklref.exceptions import InvalidParameter
 
 _UNIT = 0.5 * float(np.finfo(float).eps)
@@ -35,6 +36,8 @@ _WEAK = 1e-6
 """A derivative up to this share of z_m does not hold a weight at zero."""
 _DETERMINED = 0.1
 """Sensitivity up to which the kernels, and not their last bits, determine the weights."""
+_FIRST_ORDER = 0.1
+"""Relative error of Kbar^{-1} up to which errors of the derivatives are estimated to first order."""
 _ROUGH = 1e-9
 """Rounding of residuals that anybody may see; more than this is avoided, unless it is a small share of them."""
 
@@ -86,8 +89,12 @@ class MarginalLikelihood:
     @classmethod
     def at(cls, problem: EvidenceProblem, x: Array) -> MarginalLikelihood | None:
         """phi at variables x that need no check, or None where Kbar is singular or not finite in float64."""
+        return cls._at(problem, *problem.split(x))
+
+    @classmethod
+    def _at(cls, problem: EvidenceProblem, weights: Array, noise_variance: float) -> MarginalLikelihood | None:
         point = cls.__new__(cls)
-        return point if point._evaluate(problem, *problem.split(x)) else None
+        return point if point._evaluate(problem, weights, noise_variance) else None
 
     def _evaluate(self, problem: EvidenceProblem, weights: Array, noise_variance: float) -> bool:
         """Whether phi and its gradient are finite in float64."""
@@ -107,9 +114,16 @@ class MarginalLikelihood:
             return bool(np.isfinite(self.value) and np.isfinite(self.gradient).all())
 
     @np.errstate(all="ignore")  # what is not finite is no point
-    def whitened(self) -> MarginalLikelihood | None:
-        """The same point where rounding moves its derivatives by next to nothing, or None if Kbar is singular there."""
-        return MarginalLikelihood.at(whitened(self.problem, self.factor), self.x)
+    def whitened(self, late: Callable[[], bool] = lambda: False) -> MarginalLikelihood | None:
+        """The same point where rounding moves its derivatives by next to nothing.
+
+        None if Kbar is singular there, or as soon as `late` says that no time is left.
+        """
+        here = self.weights, self.noise_variance
+        try:
+            return self._at(whitened(self.problem, self.factor, *here, late), *here)
+        except OutOfTime:
+            return None
 
     @cached_property
     def condition(self) -> float:
@@ -118,7 +132,10 @@ class MarginalLikelihood:
 
     @cached_property
     def _lengths(self) -> Array:
-        return np.asarray(np.sqrt(np.einsum("ij,ij->i", self.factor, self.factor)))
+        """d: Kbar_ii^{1/2}, or more where eigenvalues below 0, which rounding made, take off what others add."""
+        of = self.problem
+        added = sum(w * np.abs(np.diagonal(K)) for w, K in zip(self.weights, of.kernels.matrices, strict=True))
+        return np.asarray(np.sqrt(added + self.noise_variance * np.diagonal(of.noise_kernel)))
 
     @cached_property
     def rounding(self) -> float:
@@ -142,7 +159,8 @@ class MarginalLikelihood:
     def residual_rounding(self) -> float:
         """How far rounding may have moved a residual of `Stationarity`: an estimate, about four standard deviations.
 
-        With X = Kbar^{-1}, D = diag(d) and independent errors of u d_i d_j in Kbar_ij, and of u in each term of a sum,
+        To first order; inf where Kbar^{-1} has no digits left. With X = Kbar^{-1}, D = diag(d) and independent errors of
+        u d_i d_j in Kbar_ij, and of u in each term of a sum,
 
             |dz_m|^2 = u^2 (|D X K_m X D|_F^2 + |X * K_m|_F^2),                |D X K_m X D|_F <= <K_m, X D^2 X>
             |da_m|^2 = 4 u^2 (|D X K_m alpha|^2 |D alpha|^2 + |alpha alpha' * K_m|_F^2)
@@ -155,6 +173,8 @@ class MarginalLikelihood:
             errors[:2, m] = float(np.vdot(spread, K)) / unit, np.linalg.norm(X * K / unit)
             errors[2, m] = np.linalg.norm(d * (X @ (K @ alpha[m]))) * np.linalg.norm(d * alpha[m])
             errors[3, m] = np.linalg.norm(alpha[m][:, None] * K * alpha[m])
+        if not 2.0 * _UNIT * float(np.linalg.norm(d[:, None] * X * d)) < _FIRST_ORDER:
+            return np.inf
         slopes, moved = self.gradient / units, 2.0 * _UNIT * np.linalg.norm(errors * [[1], [1], [2], [2]], axis=0)
         room = units * (self.x - self.problem.lower)
         ends = np.abs(np.minimum(room, [slopes - moved, slopes + moved])).max(axis=0)
@@ -164,7 +184,7 @@ class MarginalLikelihood:
     def sensitivity(self) -> float:
         """`Stationarity.sensitivity`: the same where Kbar is evaluated as it is given; inf if it is singular there."""
         of = self.problem
-        given = MarginalLikelihood.at(of.given, self.x) if isinstance(of, Whitened) else self
+        given = self._at(of.given, self.weights, self.noise_variance) if isinstance(of, Whitened) else self
         return np.inf if given is None else given.residual_rounding
 
     @property
@@ -270,7 +290,7 @@ class Stationarity:
     rounding: float
     """An estimate of how far rounding may have moved a residual."""
     sensitivity: float
-    """An estimate of how far errors of half an ulp in the entries of Kbar, as kernels have, would move a residual.
+    """An estimate of how far errors of half an ulp of float64 in the entries of Kbar, as kernels have, move a residual.
 
     Beyond about 0.1 kernels that differ by no more than the rounding of their entries have other weights.
     """
@@ -298,6 +318,8 @@ class Stationarity:
 
 def stationarity(problem: EvidenceProblem, weights: Any, noise_variance: float | None = None) -> Stationarity:
     """Judge anybody's weights by the first-order conditions of (14).
+
+    Beside little noise it takes about a dozen of Newton's steps, for coordinates in which float64 holds the derivatives.
 
     Parameters
     ----------

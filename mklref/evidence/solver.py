@@ -162,7 +162,7 @@ class _Run:
             following = self._step(self.point)
             if following is None or following.x.tobytes() in been:  # rounding leads in a circle
                 if self.reweighted is not None or not self._whiten():
-                    return self.solution(EvidenceStatus.STALLED)
+                    return self.solution(self._stalled)
                 been.clear()
             else:
                 self.point = following
@@ -178,11 +178,16 @@ class _Run:
         following = fixed_point(point, MULTIPLICATIVE[self.method])
         return following if following is not None and no_higher(following, point) else None
 
+    @property
+    def _stalled(self) -> EvidenceStatus:
+        """Why there are no coordinates in which to go on."""
+        return EvidenceStatus.TIME_LIMIT if self.recorder.late else EvidenceStatus.STALLED
+
     def _whiten(self) -> bool:
         """Whether the point is now in coordinates that leave less rounding."""
         if self.point.condition < _WHITE or np.array_equal(self.point.x, self.last_whitened):
             return False
-        self.last_whitened, same = self.point.x, self.point.whitened()
+        self.last_whitened, same = self.point.x, self.point.whitened(lambda: self.recorder.late)
         self.point = same or self.point
         return same is not None
 
@@ -207,7 +212,7 @@ class _Run:
         reached = Status.OPTIMAL if stationary and self.below is None else None
         status = self.recorder.add(record, record.residual, reached)
         if status is Status.OPTIMAL:
-            return EvidenceStatus.STATIONARY if point.residual_rounding <= self.tol else EvidenceStatus.STALLED
+            return EvidenceStatus.STATIONARY if point.residual_rounding <= self.tol else self._stalled
         absorbed = self.method in MULTIPLICATIVE and float(shares[point.x > 0.0].max(initial=0.0)) <= self.tol
         if absorbed and status is not Status.STOPPED:
             return EvidenceStatus.ABSORBED

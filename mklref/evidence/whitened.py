@@ -7,16 +7,20 @@ matrix Z, also one that is only about the inverse of a Cholesky factor of Kbar, 
 
 with the same variables and derivatives, and the same phi but for log |det Z|. All that cancels does so in the products
 T_m. They are made of slices of Z and K_m that multiply without error (Ozaki, Ogita, Oishi and Rump 2012), and summed
-with twice the digits of float64.
+with twice the digits of float64. Samples are in units in which Kbar has about ones in its diagonal: a slice has one
+unit for a row.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
+from scipy.linalg.blas import dtrmm
+from scipy.linalg.lapack import dtrtri
 
 from mklref._typing import Array
 from mklref.evidence.problem import EvidenceProblem
@@ -24,6 +28,12 @@ from mklref.kernels.stack import ArrayStack
 
 _DIGITS = 110
 """Bits beside the largest entry of its row at which a factor is cut off."""
+_MOST = 8
+"""Slices of a row, whose products are added up before they are rounded."""
+
+
+class OutOfTime(Exception):
+    """The time was over before the coordinates were there."""
 
 
 class Whitened(EvidenceProblem):
@@ -36,16 +46,23 @@ class Whitened(EvidenceProblem):
     Z: Array
     T_0: Array
 
-    def __init__(self, given: EvidenceProblem, Z: Array) -> None:
-        rows = _sliced(Z)
-        products = [_product(_sliced(*_product(rows, _sliced(K))), rows)[0] for K in given.kernels.matrices]
+    def __init__(self, given: EvidenceProblem, Z: Array, lengths: Array, late: Callable[[], bool]) -> None:
+        units = np.rint(np.log2(lengths)).astype(int)
+        rows = _sliced(np.ldexp(Z, units))
+
+        def in_coordinates(K: Array) -> Array:
+            half = _product(rows, _sliced(np.ldexp(K.astype(np.float64), -units[:, None] - units)), late)
+            T = _product(rows, _sliced(*half), late)[0]
+            return 0.5 * (T + T.T)
+
+        kernels = ArrayStack.trusted([in_coordinates(K) for K in given.kernels.matrices], given.kernels.names)
         self.__dict__.update(given.__dict__)
         self.__dict__.update(
             given=given,
             Z=Z,
-            kernels=ArrayStack.trusted([0.5 * (T + T.T) for T in products], given.kernels.names),
-            y=_product(rows, _sliced(given.y[None]))[0][:, 0],
-            T_0=_product(rows, rows)[0],
+            kernels=kernels,
+            y=_product(rows, _sliced(np.ldexp(given.y, -units)[None]), late)[0][:, 0],
+            T_0=_product(rows, _sliced(np.ldexp(Z, -units)), late)[0],
             log_volume=-2.0 * float(np.log(np.diagonal(Z)).sum()),
         )
 
@@ -63,10 +80,18 @@ class Whitened(EvidenceProblem):
         return self.Z.T @ alpha, np.asarray(scipy.linalg.solve_triangular(self.Z, factor, lower=True))
 
 
-def whitened(problem: EvidenceProblem, factor: Array) -> Whitened:
-    """The model in the coordinates in which the covariance that has this Cholesky factor is the identity."""
-    Z = np.tril(scipy.linalg.lapack.dtrtri(factor, lower=1)[0])
-    return Whitened(problem.given, Z @ problem.Z) if isinstance(problem, Whitened) else Whitened(problem, Z)
+def whitened(
+    problem: EvidenceProblem, factor: Array, weights: Array, noise_variance: float, late: Callable[[], bool]
+) -> Whitened:
+    """The model in the coordinates in which the covariance that has this Cholesky factor is the identity.
+
+    `OutOfTime` as soon as `late` says so.
+    """
+    given, Z = problem, np.tril(dtrtri(factor, lower=1)[0])
+    if isinstance(problem, Whitened):
+        given, Z = problem.given, Z @ problem.Z
+    diagonals = np.array([np.diagonal(K) for K in given.kernels.matrices])
+    return Whitened(given, Z, np.sqrt(weights @ diagonals + noise_variance), late)
 
 
 class _Sliced(NamedTuple):
@@ -77,10 +102,10 @@ class _Sliced(NamedTuple):
 
 
 def _sliced(high: Array, low: Any = 0.0) -> _Sliced:
-    """high + low, each slice so short that the products of two, n terms each, are exact."""
-    bits = (53 - math.ceil(math.log2(high.shape[1]))) // 2
+    """high + low, each slice so short that sums of as many products of two, n terms each, are exact."""
+    bits = (53 - math.ceil(math.log2(_MOST * high.shape[1]))) // 2
     units = np.frexp(np.abs(high).max(axis=1))[1]
-    high, low = (np.ldexp(part, -units[:, None]) for part in (high.astype(np.float64, copy=False), low))
+    high, low = (np.ldexp(part, -units[:, None], order="C") for part in (high, low))
     slices = []
     for j in range(1, -(-_DIGITS // bits) + 1):
         shift = math.ldexp(0.75, 53 - j * bits)  # neighbours of this float are 2^(-j bits) apart
@@ -91,15 +116,18 @@ def _sliced(high: Array, low: Any = 0.0) -> _Sliced:
     return _Sliced(units, slices)
 
 
-def _product(left: _Sliced, right: _Sliced) -> tuple[Array, Array]:
-    """The product of `left` and the transpose of `right`, and what float64 leaves of it."""
-    high, low = np.zeros((2, len(left.units), len(right.units)))
+def _product(left: _Sliced, right: _Sliced, late: Callable[[], bool]) -> tuple[Array, Array]:
+    """The product of `left`, lower triangular, and the transpose of `right`, and what float64 leaves of it."""
+    high, low = (np.zeros((len(left.units), len(right.units)), order="F") for _ in range(2))
     for order in reversed(range(len(left.slices))):
+        term = np.zeros_like(high)
         for j in range(order + 1):
-            term = left.slices[j] @ right.slices[order - j].T
-            total = high + term
-            back = total - high
-            low += (high - (total - back)) + (term - back)
-            high = total
+            if late():
+                raise OutOfTime
+            term += dtrmm(1.0, left.slices[j].T, right.slices[order - j].T, trans_a=1)
+        total = high + term
+        back = total - high
+        low += (high - (total - back)) + (term - back)
+        high = total
     total, units = high + low, left.units[:, None] + right.units
     return np.ldexp(total, units), np.ldexp(low - (total - high), units)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from fractions import Fraction
+from unittest.mock import Mock
 
 import flint
 import numpy as np
 import pytest
 from evidence.test_rounding import exact_objective
+from scipy.linalg.blas import dtrmm
 
 from mklref.evidence import EvidenceProblem, EvidenceStatus, MarginalLikelihood, solve, stationarity
 from mklref.evidence.likelihood import judge
@@ -77,9 +79,10 @@ def test_other_coordinates_are_the_same_model(learn_noise):
 
 
 def test_products_of_slices_have_twice_the_digits(rng):
-    A, B = (rng.normal(size=(3, 5)) * 10.0 ** rng.uniform(-9, 9, (3, 5)) for _ in range(2))
-    high, low = _product(_sliced(A), _sliced(B))
-    for i, j in np.ndindex(3, 3):
+    A, B = (rng.normal(size=(5, 5)) * 10.0 ** rng.uniform(-9, 9, (5, 5)) for _ in range(2))
+    A, B = np.tril(A), B[:3]
+    high, low = _product(_sliced(A), _sliced(B), lambda: False)
+    for i, j in np.ndindex(5, 3):
         terms = [Fraction(float(a)) * Fraction(float(b)) for a, b in zip(A[i], B[j], strict=True)]
         error = abs(Fraction(float(high[i, j])) + Fraction(float(low[i, j])) - sum(terms))
         assert error <= Fraction(2) ** -98 * Fraction(float(np.abs(A[i]).max() * np.abs(B[j]).max()))
@@ -99,6 +102,76 @@ def test_where_rounding_stops_a_method_it_goes_on_in_other_coordinates(method):
     np.testing.assert_allclose(solution.stationarity.gradient / units, slopes / units, rtol=0.0, atol=1e-9)
     covariance = problem.covariance(solution.weights, 1e-12)
     np.testing.assert_allclose(solution.factor @ solution.factor.T, covariance, atol=1e-13 * covariance.max())
+
+
+def little_noise_model() -> EvidenceProblem:
+    """Kernels of low rank that explain the targets but for 1e-12, which is what (14) may take for noise."""
+    rng = np.random.default_rng(5)
+    roots = rng.normal(size=(2, 10, 3))
+    return EvidenceProblem(roots @ roots.transpose(0, 2, 1), roots[0] @ rng.normal(size=3), 1e-12)
+
+
+def test_samples_of_any_size_keep_their_digits():
+    """K_ii from 1e-24 to 1e24: with one unit for each row of Z the gradient was wrong by a fifth."""
+    rng = np.random.default_rng(2)
+    roots = rng.normal(size=(2, 8, 3)) * 10.0 ** np.linspace(-12, 12, 8)[rng.permutation(8)][:, None]
+    problem = EvidenceProblem(roots @ roots.transpose(0, 2, 1), rng.normal(size=8), 1e-26)
+    point = MarginalLikelihood(problem, [1e-3, 1.0]).whitened()
+    np.testing.assert_allclose(point.gradient, exact_gradient(problem, point.weights, 1e-26), rtol=1e-6)
+
+
+def test_another_noise_variance_than_that_of_the_problem():
+    """It was judged at the noise of the problem, in other coordinates."""
+    problem, noise = little_noise_model(), 3e-11
+    weights = solve(EvidenceProblem(problem.kernels, problem.y, noise)).weights
+    found, plain = stationarity(problem, weights, noise), MarginalLikelihood(problem, weights, noise)
+    units, slopes = plain.units, np.array(exact_gradient(problem, weights, noise))
+    np.testing.assert_allclose(found.gradient / units, slopes / units, rtol=0.0, atol=1e-9)
+    assert found.is_stationary(1e-6)
+    assert found.sensitivity == plain.residual_rounding > 1e3 * found.rounding
+
+
+def test_rounding_is_not_estimated_where_no_digit_is_left():
+    """Kbar with its smallest eigenvalue at 1e-16 of the largest: the estimate was 43 where the residual is 7e16."""
+    K = np.ones((3, 3)) + 1e-16 * np.diag([0.0, 3.0, 5.0])
+    point = MarginalLikelihood.at(EvidenceProblem([K], [1.0, -2.0, 1.0], 2e-16), np.ones(1))
+    assert point.residual_rounding == np.inf
+    assert not judge(point).is_stationary(1e300)
+
+
+def test_eigenvalues_below_0_that_others_cancel_count_as_rounding(rng):
+    """Kbar_22 = s - 1e-16 + theta_2 has lost five digits, which were taken for right."""
+    below, beyond = np.diag([1.0, -1e-16]), np.diag([0.0, 1.0])
+    wrong = []
+    for theta in rng.uniform(0.3, 0.9, 20):
+        problem = EvidenceProblem([below, beyond], [1.0, 4e-11], 1e-21)
+        point = MarginalLikelihood(problem, [theta, 1e-16 * theta + 1e-21])
+        found, units = judge(point), point.units
+        error = np.abs(found.gradient - exact_gradient(problem, point.weights, 1e-21)) / units
+        assert error.max() <= found.rounding
+        wrong.append(error.max())
+    assert max(wrong) > 1e-13
+
+
+@pytest.mark.parametrize("stalled", [False, True])
+def test_the_time_is_over_before_other_coordinates_are_there(monkeypatch, stalled):
+    """They may take minutes, and were waited for; where rounding stops a step, and where it may hide a residual."""
+    clock, products = [0.0], []
+
+    def product(*args, **kwargs):
+        clock[0] += 100.0
+        products.append(clock[0])
+        return dtrmm(*args, **kwargs)
+
+    monkeypatch.setattr("mklref._run.time", Mock(perf_counter=lambda: clock[0]))
+    monkeypatch.setattr("mklref.evidence.whitened.dtrmm", product)
+    if stalled:
+        monkeypatch.setattr("mklref.evidence.solver.newton", lambda point: None)
+    solution = solve(little_noise_model(), max_time=50.0, restarts=2)
+    assert solution.status is EvidenceStatus.TIME_LIMIT
+    assert len(products) == 1
+    assert len(solution.restart_objectives) == 1
+    assert np.isfinite(solution.objective)
 
 
 def test_a_covariance_that_the_kernels_as_given_make_indefinite_is_not_changed():
