@@ -34,7 +34,7 @@ from mklref.exceptions import InvalidParameter
 _UNIT = 0.5 * float(np.finfo(float).eps)
 _WEAK = 1e-6
 """A derivative up to this share of z_m does not hold a weight at zero."""
-_DETERMINED = 0.1
+_DETERMINED = 1.0
 """Sensitivity up to which the kernels, and not their last bits, determine the weights."""
 _FIRST_ORDER = 0.1
 """Relative error of Kbar^{-1} up to which errors of the derivatives are estimated to first order."""
@@ -159,8 +159,8 @@ class MarginalLikelihood:
     def residual_rounding(self) -> float:
         """How far rounding may have moved a residual of `Stationarity`: an estimate, about four standard deviations.
 
-        To first order; inf where Kbar^{-1} has no digits left. With X = Kbar^{-1}, D = diag(d) and independent errors of
-        u d_i d_j in Kbar_ij, and of u in each term of a sum,
+        To first order; inf where Kbar^{-1} has no digits left. With X = Kbar^{-1}, D = diag(d) and independent errors
+        of u d_i d_j in Kbar_ij, and of u in each term of a sum,
 
             |dz_m|^2 = u^2 (|D X K_m X D|_F^2 + |X * K_m|_F^2),                |D X K_m X D|_F <= <K_m, X D^2 X>
             |da_m|^2 = 4 u^2 (|D X K_m alpha|^2 |D alpha|^2 + |alpha alpha' * K_m|_F^2)
@@ -292,7 +292,7 @@ class Stationarity:
     sensitivity: float
     """An estimate of how far errors of half an ulp of float64 in the entries of Kbar, as kernels have, move a residual.
 
-    Beyond about 0.1 kernels that differ by no more than the rounding of their entries have other weights.
+    A tenth of it is usual. Beyond about 1 kernels that differ by the rounding of their entries have other weights.
     """
 
     @property
@@ -319,7 +319,7 @@ class Stationarity:
 def stationarity(problem: EvidenceProblem, weights: Any, noise_variance: float | None = None) -> Stationarity:
     """Judge anybody's weights by the first-order conditions of (14).
 
-    Beside little noise it takes about a dozen of Newton's steps, for coordinates in which float64 holds the derivatives.
+    Beside little noise it takes about a dozen of Newton's steps: to coordinates in which float64 holds derivatives.
 
     Parameters
     ----------

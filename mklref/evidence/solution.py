@@ -23,7 +23,7 @@ class EvidenceStatus(Enum):
     STATIONARY = (
         "The first-order conditions hold to the requested tolerance. The problem is not convex: "
         "this is a local answer, and restarts may find a lower one. Where stationarity.curvature is negative it may be "
-        "a saddle: 'newton' leaves it. Where stationarity.sensitivity is beyond 0.1 the last bits of the kernels "
+        "a saddle: 'newton' leaves it. Where stationarity.sensitivity is beyond 1 the last bits of the kernels "
         "decide the weights, as beside too little noise for targets beyond the span of the kernels: "
         "give learn_noise=True, or a larger noise_variance."
     )
