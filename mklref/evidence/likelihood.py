@@ -194,8 +194,11 @@ class MarginalLikelihood:
 
     @property
     def units(self) -> Array:
-        """z, or 1 for a zero kernel: in these units the weights are effective numbers of parameters."""
-        return np.where(self.traces > 0.0, self.traces, 1.0)
+        """z, or 1 for a zero kernel: in these units the weights are effective numbers of parameters.
+
+        Eigenvalues below 0, which rounding made, may let z be negative: then its modulus, so that units have no scale.
+        """
+        return np.where(self.traces != 0.0, np.abs(self.traces), 1.0)
 
     @cached_property
     def traces(self) -> Array:
@@ -249,7 +252,7 @@ class MarginalLikelihood:
         """`Stationarity.curvature` and its eigenvector (zeros if there is none), one entry for each variable."""
         slopes = self.gradient / self.units
         held = (slopes > _WEAK) & (slopes >= self.units * (self.x - self.problem.lower))
-        inside = np.flatnonzero(~held & (self.traces > 0.0))
+        inside = np.flatnonzero(~held & (self.traces != 0.0))
         lowest, direction = np.inf, np.zeros(len(held))
         if len(inside):
             values, vectors = np.linalg.eigh(self.hessian(inside, self.units[inside]))

@@ -153,6 +153,15 @@ def test_eigenvalues_below_0_that_others_cancel_count_as_rounding(rng):
     assert max(wrong) > 1e-13
 
 
+@pytest.mark.parametrize("scale", [1.0, 2.0**-40, 2.0**40])
+def test_a_kernel_whose_slope_rounding_makes_negative_is_judged_without_a_scale(scale):
+    """K = diag(1, -1e-16): theta z = -98 and theta phi' = 446 had the residual theta, 9e-14 for large kernels."""
+    problem = EvidenceProblem([scale * np.diag([1.0, -1e-16])], [1e-4, 1e-9], 1e-17)
+    found = stationarity(problem, [0.099 / scale])
+    assert found.residual == pytest.approx(446.0 / 98.0, rel=1e-6)
+    assert found.curvature == pytest.approx(9.6948, rel=1e-4)
+
+
 @pytest.mark.parametrize("stalled", [False, True])
 def test_the_time_is_over_before_other_coordinates_are_there(monkeypatch, stalled):
     """They may take minutes, and were waited for; where rounding stops a step, and where it may hide a residual."""
