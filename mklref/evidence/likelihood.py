@@ -203,8 +203,9 @@ class MarginalLikelihood:
     @cached_property
     def traces(self) -> Array:
         """z, one entry for each variable. theta_m z_m is the effective number of parameters of kernel m."""
-        kernels = [float(np.vdot(self.inverse, matrix)) for matrix in self.problem.kernels.matrices]
-        return self.problem.join(np.array(kernels), float(np.vdot(self.inverse, self.problem.noise_kernel)))
+        of = self.problem
+        matrices = [*of.kernels.matrices, *([of.noise_kernel] if of.learn_noise else [])]
+        return np.array([float(np.vdot(self.inverse, matrix)) for matrix in matrices])
 
     @cached_property
     def inverse(self) -> Array:

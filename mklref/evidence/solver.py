@@ -145,8 +145,8 @@ class _Run:
         self.point, self.method, self.tol, self.recorder = point, method, tol, recorder
         self.first, self.begun = len(recorder.records), recorder.seconds
         self.reweighted = Reweighted(point.problem) if method == "reweighted" else None
-        self.last_whitened = np.empty(0)
-        """Where the coordinates were changed last: x."""
+        self.whitened_at: set[bytes] = set()
+        """Where the coordinates were changed: no x twice, or rounding leads in a circle of them."""
         self.below: MarginalLikelihood | None = None
         """Where Newton's method goes on from a saddle."""
 
@@ -174,7 +174,7 @@ class _Run:
         if self.method == "newton":
             return self.below or newton(point)
         if self.reweighted is not None:  # whose inner problems are those of the kernels as given
-            return None if self.last_whitened.size else self.reweighted.step(point)
+            return None if self.whitened_at else self.reweighted.step(point)
         following = fixed_point(point, MULTIPLICATIVE[self.method])
         return following if following is not None and no_higher(following, point) else None
 
@@ -185,9 +185,11 @@ class _Run:
 
     def _whiten(self) -> bool:
         """Whether the point is now in coordinates that leave less rounding."""
-        if self.point.condition < _WHITE or np.array_equal(self.point.x, self.last_whitened):
+        x = self.point.x.tobytes()
+        if self.point.condition < _WHITE or x in self.whitened_at:
             return False
-        self.last_whitened, same = self.point.x, self.point.whitened(lambda: self.recorder.late)
+        self.whitened_at.add(x)
+        same = self.point.whitened(lambda: self.recorder.late)
         self.point = same or self.point
         return same is not None
 

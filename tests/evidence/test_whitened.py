@@ -162,6 +162,17 @@ def test_a_kernel_whose_slope_rounding_makes_negative_is_judged_without_a_scale(
     assert found.curvature == pytest.approx(9.6948, rel=1e-4)
 
 
+def test_coordinates_are_not_changed_in_a_circle(monkeypatch):
+    """Two points that follow each other, where other coordinates do not help: 10,000 iterations."""
+    problem = little_noise_model()
+    ends = [MarginalLikelihood(problem, weights) for weights in ([1.0, 0.3], [0.5, 0.3])]
+    monkeypatch.setattr("mklref.evidence.solver.newton", lambda point: ends[int(point.x[0] == 1.0)])
+    monkeypatch.setattr(MarginalLikelihood, "whitened", lambda point, late: point)
+    solution = solve(problem, start=[1.0, 0.3])
+    assert solution.status is EvidenceStatus.STALLED
+    assert len(solution.history) < 10
+
+
 @pytest.mark.parametrize("stalled", [False, True])
 def test_the_time_is_over_before_other_coordinates_are_there(monkeypatch, stalled):
     """They may take minutes, and were waited for; where rounding stops a step, and where it may hide a residual."""
