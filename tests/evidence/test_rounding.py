@@ -135,7 +135,7 @@ def test_no_method_increases_the_objective_on_float32_kernels_of_low_rank(method
         solution = solve(problem, method, max_iter=25)
         points = [MarginalLikelihood(problem, record.weights, record.noise_variance) for record in solution.history]
         objectives = np.array([(point.whitened() or point).value for point in points])
-        assert np.all(np.diff(objectives) <= 1e-12 * (1.0 + np.abs(objectives[:-1]))), seed
+        assert np.all(np.diff(objectives) <= 1e-9 * (1.0 + np.abs(objectives[:-1]))), seed  # as `no_higher` allows
         stationary += solution.status is EvidenceStatus.STATIONARY
     assert stationary > 5
 
