@@ -44,12 +44,12 @@ def polished(problem: Any, point: Any) -> dict[str, Any]:
 @np.errstate(all="ignore")
 def _polished_signed(problem: Any, point: SignedPoint) -> dict[str, Any]:
     """The point or step of smallest gap, at the intercept that it has or at the best one for its scores."""
-    best = certified(problem, point)
+    found: list[dict[str, Any]] = []
     for candidate in itertools.chain([point], _steps(problem, point)):
         scores = problem.kernels.combine(candidate.weights) @ candidate.dual_coef
-        for b in (candidate.intercept, *([middle_intercept(problem, scores)] if problem.intercept else [])):
-            found = certified(problem, candidate._replace(intercept=b))
-            best = min(best, found, key=lambda facts: abs(facts["certificate"].gap))
+        intercepts = candidate.intercept, *([middle_intercept(problem, scores)] if problem.intercept else [])
+        found += [certified(problem, candidate._replace(intercept=b)) for b in intercepts]
+        best = min(found, key=lambda facts: abs(facts["certificate"].gap))
         if _enough(best["certificate"]):
             break
     return best

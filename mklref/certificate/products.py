@@ -119,14 +119,14 @@ def _sliced_parts(A: Any, v: Array) -> tuple[Array, Array]:
     A = A if dense else A.tocsr()
     units, unit_v = _units(A), _units(v[None])[0]
     w = np.ldexp(v, -unit_v)
-    v_slices, e = _slices(w, _bits(n))
+    v_slices, e = _slices(w, slice_bits(n))
     columns, size = np.stack(v_slices, axis=1), inflate(np.abs(w).sum(), n)
     parts, rest = np.empty((A.shape[0], _SLICES**2 + 2)), np.empty(A.shape[0])
     for some in (slice(first, first + _SLICED) for first in range(0, len(rest), _SLICED)):
         piece = A[some]
         shift = units[some, None] if dense else np.repeat(units[some], np.diff(piece.indptr))
         x = np.ldexp(piece if dense else piece.data, -shift)
-        slices, E = _slices(x, _bits(n))
+        slices, E = _slices(x, slice_bits(n))
         if not dense:
             *slices, E, x = (type(A)((one, piece.indices, piece.indptr), shape=piece.shape) for one in (*slices, E, x))
         parts[some] = np.column_stack([*(one @ columns for one in slices), E @ (w - e), x @ e])
@@ -135,7 +135,7 @@ def _sliced_parts(A: Any, v: Array) -> tuple[Array, Array]:
     return np.ldexp(parts, units[:, None] + unit_v), above(np.ldexp(rest, units + unit_v))
 
 
-def _bits(n: int) -> int:
+def slice_bits(n: int) -> int:
     """The largest b with n 2^{2b} <= 2^53."""
     return (53 - math.ceil(math.log2(n))) // 2
 
@@ -150,10 +150,15 @@ def _slices(x: Array, bits: int) -> tuple[list[Array], Array]:
     """Slices of x, |x_i| <= 1, the j-th a multiple of 2^(-j bits), and what is left of it."""
     slices = []
     for j in range(1, _SLICES + 1):
-        shift = math.ldexp(0.75, 53 - j * bits)  # neighbours of this float are 2^(-j bits) apart
-        slices.append((x + shift) - shift)
+        slices.append(leading(x, j * bits))
         x = x - slices[-1]
     return slices, x
+
+
+def leading(x: Array, bits: int) -> Array:
+    """The nearest multiples of 2^-bits to x, |x_i| <= 1."""
+    shift = math.ldexp(0.75, 53 - bits)  # neighbours of this float are 2^-bits apart
+    return (x + shift) - shift
 
 
 def exact(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:

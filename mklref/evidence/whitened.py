@@ -6,14 +6,13 @@ matrix Z, also one that is only about the inverse of a Cholesky factor of Kbar, 
     T_m = Z K_m Z',    T_0 = Z Z',    Z y,        Z Kbar Z' = s T_0 + sum_m theta_m T_m,
 
 with the same variables and derivatives, and the same phi but for log |det Z|. All that cancels does so in the products
-T_m. They are made of slices of Z and K_m that multiply without error (Ozaki, Ogita, Oishi and Rump 2012), and summed
-with twice the digits of float64. Samples are in units in which Kbar has about ones in its diagonal: a slice has one
-unit for a row.
+T_m. They are made of slices of Z and K_m that multiply without error (`certificate.products`), and summed with twice
+the digits of float64. Samples are in units in which Kbar has about ones in its diagonal: a slice has one unit for a
+row.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -23,6 +22,7 @@ from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
 
 from mklref._typing import Array
+from mklref.certificate.products import leading, slice_bits
 from mklref.evidence.problem import EvidenceProblem
 from mklref.kernels.stack import ArrayStack
 
@@ -103,13 +103,12 @@ class _Sliced(NamedTuple):
 
 def _sliced(high: Array, low: Any = 0.0) -> _Sliced:
     """high + low, each slice so short that sums of as many products of two, n terms each, are exact."""
-    bits = (53 - math.ceil(math.log2(_MOST * high.shape[1]))) // 2
+    bits = slice_bits(_MOST * high.shape[1])
     units = np.frexp(np.abs(high).max(axis=1))[1]
     high, low = (np.ldexp(part, -units[:, None], order="C") for part in (high, low))
     slices = []
     for j in range(1, -(-_DIGITS // bits) + 1):
-        shift = math.ldexp(0.75, 53 - j * bits)  # neighbours of this float are 2^(-j bits) apart
-        slices.append((high + shift) - shift)
+        slices.append(leading(high, j * bits))
         left = high - slices[-1]
         high = left + low
         low = low - (high - left)

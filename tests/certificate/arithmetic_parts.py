@@ -216,7 +216,7 @@ def sliced_factors(rng):
 
 def slices_are_exact(rng):
     for n in (2, 9, 17, 40, 500):
-        bits = products._bits(n)
+        bits = products.slice_bits(n)
         x = rng.normal(size=n) * 10.0 ** rng.integers(-25, 1, size=n)
         exponent = products._units(x[None])[0]
         unit = np.ldexp(x, -exponent)

@@ -18,14 +18,12 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from mklref import Groups, Problem
+from mklref import Groups
 from mklref.estimators import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor, TableEncoder
 from mklref.estimators.gram import raw_family
-from mklref.evidence import EvidenceProblem
 from mklref.exceptions import (
     ConstantKernelWarning,
     InvalidInput,
-    InvalidKernel,
     InvalidParameter,
     InvalidTarget,
     InvalidType,
@@ -65,20 +63,6 @@ def test_columns_whose_names_are_no_texts_are_not_taken_in_another_order(three_c
     np.testing.assert_array_equal(
         TableEncoder().fit(frame).transform(frame[sorted(labels)]).columns, list(map(str, labels))
     )
-
-
-def test_columns_of_new_precomputed_kernels_are_the_training_samples_in_their_order(three_classes, tmp_path):
-    X, y, X_new = three_classes
-    ids = [f"s{i}" for i in range(len(X))]
-    K, K_new = pd.DataFrame(X @ X.T, ids, ids), pd.DataFrame(X_new @ X.T, columns=ids)
-    for grams, pick in ((K, lambda K: K), ([K, K + 1.0], lambda K: [K_new, K])):
-        model = MKLClassifier("precomputed").fit(grams, y)
-        model.save(tmp_path / "model.npz")
-        for own in (model, MKLClassifier.load(tmp_path / "model.npz")):
-            expected = own.predict(pick(K_new))
-            np.testing.assert_array_equal(own.predict(pick(K_new.set_axis(range(len(X)), axis=1))), expected)
-            with pytest.raises(InvalidInput, match=r"X has the columns s35, s34.*, the model was fitted to s0, s1"):
-                own.predict(pick(K_new[ids[::-1]]))
 
 
 def test_groups_of_the_kernels(three_classes):
@@ -317,92 +301,3 @@ def test_kernels_that_tiny_variables_make_constant_come_with_a_remedy_that_fits(
     X, y, _ = three_classes
     with pytest.warns(ConstantKernelWarning, match="and standardise those that change by too little for float64"):
         MKLClassifier("linear").fit(1e-200 * X, y)
-
-
-@pytest.mark.parametrize("axis", ["index", "columns"])
-def test_gram_matrices_that_name_partly_other_samples_are_refused(three_classes, axis):
-    X, y, _ = three_classes
-    y, ids = y == y[0], [f"s{i}" for i in range(len(X))]
-    gram = pd.DataFrame(X @ X.T, ids, ids)
-    lagged = gram.set_axis([*ids[1:], "t"], axis=axis)
-    targets = np.where(y, 1.0, -1.0)
-    uses = (MKLClassifier("precomputed").fit, lambda K, y: Problem(K, np.where(y, 1.0, -1.0)))
-    for use in uses:
-        for matrices in ([gram, lagged], [lagged]):
-            with pytest.raises(InvalidInput, match=r"are of different samples: number 0 is 's[01]' and 's[10]'\. Give"):
-                use(matrices, y)
-        other = gram.set_axis([f"{name}-RNA" for name in ids], axis=axis)
-        counted = gram.set_axis(range(len(ids)), axis=axis)
-        numbers = gram.set_axis(range(1, len(ids) + 1)).set_axis([str(i + 1) for i in range(len(ids))], axis=1)
-        for matrices in ([gram, other], [gram, counted], [numbers, numbers]):
-            use(matrices, y)
-    with pytest.raises(InvalidInput, match=r"the rows of X\[0\] and the rows of X\[1\] are of different"):
-        MKLClassifier("precomputed").fit([gram, gram], y).predict(
-            [gram[:4], lagged[:4] if axis == "index" else gram[1:5]]
-        )
-    with pytest.raises(
-        InvalidKernel, match=r"different shapes, \(\d+, \d+\), \(\d+, \d+\); give the rows and columns of"
-    ):
-        MKLClassifier("precomputed").fit([gram, gram.iloc[1:, 1:]], y)
-    for turned in ({"y": pd.Series(targets, ids)[::-1]}, {"y": targets, "sample_weight": pd.Series(1.0, ids)[::-1]}):
-        with pytest.raises(InvalidInput, match=r"kernels\[0\] and (y|sample_weight) have their samples in different"):
-            Problem([gram], **turned)
-    with pytest.raises(InvalidInput, match=r"kernels\[0\] and y have their samples in different orders"):
-        EvidenceProblem([gram], pd.Series(targets, ids)[::-1], 1.0)
-
-
-def test_samples_in_another_order_are_refused_wherever_gram_matrices_name_them(three_classes, tmp_path):
-    X, y, _ = three_classes
-    y, ids = np.where(y == y[0], 1.0, -1.0), np.array([f"s{i}" for i in range(len(X))])
-    K = X @ X.T
-    gram, train, new = pd.DataFrame(K, ids, ids), ids[:-6], ids[-6:]
-    known, rows = gram.loc[train, train], gram.loc[new, train]
-    targets, turned = y[:-6], rows[train[::-1]]
-    weight = pd.Series(1.0, train)
-    model = MKLClassifier("precomputed")
-    for matrices in ([known, known], [known.to_numpy(), known]):  # whichever of them has names
-        with pytest.raises(InvalidInput, match=r"X\[\d\] and sample_weight have their samples in different orders"):
-            model.fit(matrices, targets, sample_weight=weight[::-1])
-        with pytest.raises(InvalidTarget, match=r"X\[\d\] and y have their samples in different orders"):
-            model.fit(matrices, pd.Series(targets, train)[::-1])
-        model.fit(matrices, targets, sample_weight=weight)
-        with pytest.raises(InvalidInput, match=r"X has the columns .*, the model was fitted to s0, s1"):
-            model.predict([rows.to_numpy(), turned])
-    model.fit([known.set_axis(range(len(train)), axis="columns")], targets)  # rows alone have names
-    with pytest.raises(InvalidInput, match=r"X has the columns .*, the model was fitted to s0, s1"):
-        model.predict([turned])
-    with pytest.raises(InvalidInput, match=r"the columns of X\[0\] and the columns of X\[1\] are of different"):
-        model.fit([K[:-6, :-6]] * 2, targets).predict([rows, turned])
-    others = [f"{name}-RNA" for name in train]
-    model.fit([known, known.set_axis(others).set_axis(others, axis=1)], targets)
-    matrices = [rows, rows.set_axis(others, axis=1)]
-    expected = model.predict(np.stack([rows, rows]))
-    model.save(tmp_path / "model.npz")
-    for one in (model, MKLClassifier.load(tmp_path / "model.npz")):
-        np.testing.assert_array_equal(one.predict(matrices), expected)
-        with pytest.raises(InvalidInput, match="X has the columns"):
-            one.predict([rows, turned])
-
-
-def test_blocks_and_weights_are_compared_by_the_names_of_their_rows(three_classes):
-    X, y, _ = three_classes
-    ids = [f"s{i}" for i in range(len(X))]
-    blocks, weight = {"a": pd.DataFrame(X, ids), "b": pd.DataFrame(X**2, ids)}, pd.Series(1.0, ids)[::-1]
-    for given in (blocks, list(blocks.values())):
-        with pytest.raises(InvalidInput, match=r"X\[.*\] and sample_weight have their samples in different orders"):
-            MKLClassifier("linear").fit(given, y, sample_weight=weight)
-
-
-@pytest.mark.parametrize("model", [MKLClassifier, MKLRegressor])
-def test_scores_compare_the_names_of_samples_as_fits_do(three_classes, model):
-    X, y, _ = three_classes
-    y, ids = (y == y[0]).astype(float), [f"s{i}" for i in range(len(X))]
-    frame, gram, targets = pd.DataFrame(X, ids), pd.DataFrame(X @ X.T, ids, ids), pd.Series(y, ids)
-    for kernels, samples in (("linear", frame), ("linear", {"a": frame}), ("precomputed", [gram, gram])):
-        fitted = model(kernels).fit(samples, targets)
-        assert fitted.score(samples, targets) == fitted.score(samples, y)
-        for turned in ({"y": targets[::-1]}, {"y": y, "sample_weight": targets[::-1]}):
-            with pytest.raises(InvalidTarget, match="have their samples in different orders"):
-                fitted.score(samples, **turned)
-    rows = [pd.Series(row, list("abc")) for row in X[:3]]  # whose names are those of variables
-    model("linear").fit(rows, pd.Series([0.0, 1.0, 1.0], list("bca")))

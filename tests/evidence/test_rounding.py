@@ -6,6 +6,7 @@ The bounds (15) and (16): above the terms of (14), tight where the theory says s
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -358,6 +359,8 @@ def test_targets_that_only_the_rounding_of_kernels_explains_call_for_noise(rng):
     solution = solve(EvidenceProblem([L @ L.T], y, 1e-12))
     assert solution.stationarity.sensitivity > 1.0
     assert str(solution).endswith("decided by the last bits of the kernels")
+    for sensitivity, decided in ((0.9, False), (1.1, True)):  # a tenth of it is what a change of the last bits moves
+        assert ("last bits" in str(replace(solution.stationarity, sensitivity=sensitivity))) is decided
     for status in (EvidenceStatus.STATIONARY, EvidenceStatus.STALLED):
         assert "give learn_noise=True, or a larger noise_variance" in status.value
     learned = solve(EvidenceProblem([L @ L.T], y, 1e-12, learn_noise=True))
