@@ -17,7 +17,7 @@ from mklref.kernels.stack import ArrayStack
 from mklref.kernels.transforms import Normalizer
 from mklref.problem import Problem
 from mklref.regularizers import Fixed
-from mklref.testing.faults import Point, Reading, meant, restated, scaled, sensible, some
+from mklref.testing.faults import Point, Reading, meant, optimal_for, restated, scaled, sensible, some
 from mklref.testing.implied import common, fitted_factors, implied_costs, least_counts, scores_of, weights_of
 from mklref.testing.weight_suspects import free_samples, weights_of_the_machine
 
@@ -93,8 +93,7 @@ def factors_that_fit(problem: Problem, point: Point) -> Iterator[Reading]:
 def _scaled(
     fault: str, problem: Problem, point: Point, factors: float | Array, text: str, adapted: bool = False
 ) -> Iterator[Reading]:
-    kernels = scaled(problem.kernels, factors)
-    yield from restated(fault, f"it is optimal for {text}.", problem, point, kernels=kernels, adapted=adapted)
+    yield from optimal_for(fault, text, problem, point, kernels=scaled(problem.kernels, factors), adapted=adapted)
 
 
 def normalized_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -107,16 +106,15 @@ def normalized_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
         except InvalidKernel:
             continue
         shown = formula if which == "K" else f"{formula}, {which}"
-        text = f"it is optimal for kernels that were normalised inside the solver ({name}: {shown})."
-        yield from restated("normalised kernels", text, problem, point, kernels=kernels)
+        text = f"kernels that were normalised inside the solver ({name}: {shown})"
+        yield from optimal_for("normalised kernels", text, problem, point, kernels=kernels)
 
 
 def centered_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
     """Kernels around the mean of the samples; with an intercept this changes nothing but b."""
     if not problem.intercept:
         kernels = ArrayStack.trusted(list(_centred(problem.kernels.dense().astype(float))), slack=problem.kernels.slack)
-        text = "it is optimal for H K H, H = I - 11'/n."
-        yield from restated("centred kernels", text, problem, point, kernels=kernels)
+        yield from optimal_for("centred kernels", "H K H, H = I - 11'/n", problem, point, kernels=kernels)
     elif point.intercept is not None and (scores := scores_of(problem, point)) is not None:
         b = point.intercept - float(scores.mean())
         text = f"the intercept belongs to centred kernels; {b:.6g} fits these, {point.intercept:.6g} does not."
@@ -146,8 +144,8 @@ def ridge(problem: Problem, point: Point) -> Iterator[Reading]:
                 continue
             added = np.multiply.outer(size * sizes, np.eye(problem.n_samples))
             kernels = ArrayStack.trusted(list(problem.kernels.dense() + added), slack=problem.kernels.slack)
-            shown = f"it is optimal for kernels with {text}{unit} added to the diagonal."
-            yield from restated("ridge on the kernels", shown, problem, point, kernels=kernels)
+            what = f"kernels with {text}{unit} added to the diagonal"
+            yield from optimal_for("ridge on the kernels", what, problem, point, kernels=kernels)
 
 
 def other_targets(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -156,23 +154,20 @@ def other_targets(problem: Problem, point: Point) -> Iterator[Reading]:
     if problem.loss.targets != "real":
         return
     if set(np.unique(y)) <= {-1.0, 1.0}:
-        text = "it is optimal for the targets 0 and 1 in place of -1 and 1."
-        yield from restated("labels 0 and 1", text, problem, point, y=(y + 1.0) / 2.0)
+        text = "the targets 0 and 1 in place of -1 and 1"
+        yield from optimal_for("labels 0 and 1", text, problem, point, y=(y + 1.0) / 2.0)
     mean, deviations = float(y.mean()), {"": float(y.std()), ", ddof=1": float(y.std(ddof=1))}
     if problem.intercept and point.intercept is not None:
         b = point.intercept + mean
         text = f"the intercept lacks the mean of the targets; {b:.6g} fits, {point.intercept:.6g} does not."
         yield Reading("centred targets", text, problem, point._replace(intercept=b), exact=True)
-    if problem.intercept:
-        text = "it is optimal for y - mean(y) without an intercept."
-        yield from restated("centred targets", text, problem, point, y=y - mean, intercept=False)
-    else:
-        yield from restated("centred targets", "it is optimal for y - mean(y).", problem, point, y=y - mean)
+    text = "y - mean(y)" + " without an intercept" * problem.intercept
+    yield from optimal_for("centred targets", text, problem, point, y=y - mean, intercept=False)
     for which, deviation in deviations.items():
         if deviation > 0.0 and abs(deviation - 1.0) > 1e-9:
             for formula, changed in ((f"(y - mean(y))/std(y{which})", y - mean), (f"y/std(y{which})", y)):
-                text = f"it is optimal for {formula}, std = {deviation:.6g}."
-                yield from restated("standardised targets", text, problem, point, y=changed / deviation)
+                text = f"{formula}, std = {deviation:.6g}"
+                yield from optimal_for("standardised targets", text, problem, point, y=changed / deviation)
 
 
 def lost_class(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -223,9 +218,9 @@ def class_weights_that_fit(problem: Problem, point: Point) -> Iterator[Reading]:
 def _by_class(problem: Problem, point: Point, schemes: dict[str, dict[float, float]]) -> Iterator[Reading]:
     for name, scheme in schemes.items():
         if abs(scheme[1.0] - scheme[-1.0]) > 1e-9 * scheme[1.0] and min(scheme.values()) > 0.0:
-            text = f"it is optimal for costs {scheme[-1.0]:.4g} C of class -1 and {scheme[1.0]:.4g} C of 1 ({name})."
+            text = f"costs {scheme[-1.0]:.4g} C of class -1 and {scheme[1.0]:.4g} C of 1 ({name})"
             weight = np.where(problem.y > 0.0, scheme[1.0], scheme[-1.0]) * (problem.costs / problem.C)
-            yield from restated("class weights", text, problem, point, sample_weight=weight)
+            yield from optimal_for("class weights", text, problem, point, sample_weight=weight)
 
 
 def sample_weights(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -242,8 +237,8 @@ def sample_weights(problem: Problem, point: Point) -> Iterator[Reading]:
         "used under a root": np.sqrt(weight),
     }
     for what, changed in changes.items():
-        text = f"it is optimal for sample weights that are {what}."
-        yield from restated("sample weights misused", text, problem, point, sample_weight=changed)
+        text = f"sample weights that are {what}"
+        yield from optimal_for("sample weights misused", text, problem, point, sample_weight=changed)
 
 
 def counted_samples(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -263,8 +258,8 @@ def counted_samples(problem: Problem, point: Point) -> Iterator[Reading]:
         )
         yield from restated("dropped samples", text, problem, point, sample_weight=weight)
     else:
-        text = f"it is optimal for a problem in which the samples {some(more)} are repeated."
-        yield from restated("duplicated samples", text, problem, point, sample_weight=weight)
+        text = f"a problem in which the samples {some(more)} are repeated"
+        yield from optimal_for("duplicated samples", text, problem, point, sample_weight=weight)
 
 
 def penalized_intercept(problem: Problem, point: Point) -> Iterator[Reading]:

@@ -125,6 +125,11 @@ def restated(
     yield Reading(fault, text, changed, moved, adapted=adapted)
 
 
+def optimal_for(fault: str, what: str, problem: Problem, point: Point, **changes: Any) -> Iterator[Reading]:
+    """The point as an answer to a changed problem, which `what` names; see `restated`."""
+    return restated(fault, f"it is optimal for {what}.", problem, point, **changes)
+
+
 def scaled(kernels: Any, factors: Array | float) -> ArrayStack:
     """The kernels factors_m K_m, with what rounding left of their definiteness."""
     factors = np.broadcast_to(factors, len(kernels))

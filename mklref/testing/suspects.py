@@ -24,7 +24,7 @@ from mklref.losses import LOSSES, EpsilonInsensitive, Logistic, Loss
 from mklref.problem import Problem
 from mklref.testing import data_suspects as data, weight_suspects as weights
 from mklref.testing.data_suspects import ENOUGH
-from mklref.testing.faults import Point, Reading, Suspect, meant, restated, sensible, some
+from mklref.testing.faults import Point, Reading, Suspect, meant, optimal_for, restated, sensible, some
 from mklref.testing.implied import common, fitted_epsilon, implied_costs
 
 Mask = NDArray[np.bool_]
@@ -104,8 +104,8 @@ def cost_that_fits(problem: Problem, point: Point) -> Iterator[Reading]:
 
 
 def _other_cost(problem: Problem, point: Point, text: str, factor: float, adapted: bool = False) -> Iterator[Reading]:
-    shown = f"it is optimal for {text} times C, that is {factor * problem.C:.6g}."
-    yield from restated("wrong scale of C", shown, problem, point, C=factor * problem.C, adapted=adapted)
+    what = f"{text} times C, that is {factor * problem.C:.6g}"
+    yield from optimal_for("wrong scale of C", what, problem, point, C=factor * problem.C, adapted=adapted)
 
 
 def intercept_constraint(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -128,8 +128,8 @@ def other_losses(problem: Problem, point: Point) -> Iterator[Reading]:
             continue
         for factor, text in ((1.0, ""), (2.0, ", with 2 C"), (0.5, ", with C/2")):
             free = problem.intercept and loss.intercept != "forbidden"
-            named = f"it is optimal for {_described(loss)}{text}."
-            yield from restated("another loss", named, problem, point, loss=loss, C=factor * problem.C, intercept=free)
+            changes = {"loss": loss, "C": factor * problem.C, "intercept": free}
+            yield from optimal_for("another loss", _described(loss) + text, problem, point, **changes)
 
 
 def other_parameters(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -155,8 +155,8 @@ def other_parameters(problem: Problem, point: Point) -> Iterator[Reading]:
                     continue
                 number = f"{candidate:.6g}"
                 told = text if text == number else f"{text} = {number}"
-                named = f"it is optimal for {name} = {told}, the problem has {value:.6g}."
-                yield from restated("another parameter of the loss", named, problem, point, loss=loss)
+                what = f"{name} = {told}, the problem has {value:.6g}"
+                yield from optimal_for("another parameter of the loss", what, problem, point, loss=loss)
 
 
 def logarithms(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -164,13 +164,12 @@ def logarithms(problem: Problem, point: Point) -> Iterator[Reading]:
     if not isinstance(problem.loss, Logistic):
         return
     log2 = float(np.log(2.0))
-    text = "it is optimal for the logistic loss with base 2, log_2(1 + exp(-z))."
-    yield from restated("another loss", text, problem, point, C=problem.C / log2)
+    text = "the logistic loss with base 2, "
+    yield from optimal_for("another loss", f"{text}log_2(1 + exp(-z))", problem, point, C=problem.C / log2)
     if problem.regularizer.degree == 2.0:
         b = None if point.intercept is None else log2 * point.intercept
         moved = Point(log2 * point.dual_coef, point.weights, b)
-        text = "it is optimal for the logistic loss with base 2, log_2(1 + 2^-z)."
-        yield from restated("another loss", text, problem, moved, C=problem.C * log2)
+        yield from optimal_for("another loss", f"{text}log_2(1 + 2^-z)", problem, moved, C=problem.C * log2)
 
 
 def labels(problem: Problem, point: Point) -> Iterator[Reading]:

@@ -15,7 +15,7 @@ from mklref.certificate.feasible import boundary
 from mklref.kernels.stack import ArrayStack
 from mklref.problem import Problem, dual_norms
 from mklref.regularizers.norms import conjugate_exponent, p_norm
-from mklref.testing.faults import Point, Reading, meant, restated, scaled, some
+from mklref.testing.faults import Point, Reading, meant, optimal_for, restated, scaled, some
 
 SHARED = (reg.Lp, reg.Power, reg.HalfPower, reg.BlockNorm, reg.Tikhonov, reg.ElasticNet)
 """Regularisers without parameters of single kernels: they apply to a part of the kernels as well."""
@@ -55,9 +55,9 @@ def unsquared_norm(problem: Problem, point: Point) -> Iterator[Reading]:
         size = boundary(own, shape) if shape.any() else np.inf
         if not 0.0 < size < np.inf:
             continue
-        text = f"it is optimal for the norm that {own} has the square of: the dual norm is 1."
+        text = f"the norm that {own} has the square of: the dual norm is 1"
         moved = point._replace(weights=size * shape)
-        yield from restated("another regularizer", text, problem, moved, kernels=kernels)
+        yield from optimal_for("another regularizer", text, problem, moved, kernels=kernels)
 
 
 def other_regularizers(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -68,31 +68,27 @@ def other_regularizers(problem: Problem, point: Point) -> Iterator[Reading]:
     if isinstance(own, reg.Lp | reg.Power | reg.Tikhonov) and np.isfinite(p := own.p):
         candidates += [reg.Lp(p), reg.Power(p), reg.HalfPower(2.0 * p / (p + 1.0)), *_penalties(problem, point, p)]
         candidates += [reg.Lp(_exact(p / (p - 1.0)))] if p > 1.0 else []
-    for candidate in [*candidates, *_fitting(problem, point)]:
-        if str(candidate) != str(own):
-            text = f"it is optimal for {candidate}, the problem has {own}."
-            yield from restated("another regularizer", text, problem, point, regularizer=candidate)
-    if isinstance(own, reg.Groups):
-        order, ends = iter(range(problem.n_kernels)), [len(group) for group in own.groups]
-        for other in ([range(problem.n_kernels)], [list(islice(order, end)) for end in ends]):
-            shown = " | ".join(" ".join(map(str, group)) for group in other)
-            text = f"it is optimal for the groups {shown} of kernels, the problem has others."
-            changed = reg.Groups(other, p=own.p, q=own.q)
-            yield from restated("another regularizer", text, problem, point, regularizer=changed)
-    for text, turned in _turned(own).items():
-        shown = f"it is optimal for {text} of {own}."
-        yield from restated("another regularizer", shown, problem, point, regularizer=turned)
+    candidates += _fitting(problem, point)
+    others = {f"{one}, the problem has {own}": one for one in candidates if str(one) != str(own)}
+    for what, other in (others | _turned(own)).items():
+        yield from optimal_for("another regularizer", what, problem, point, regularizer=other)
 
 
 def _turned(own: reg.Regularizer) -> dict[str, reg.Regularizer]:
-    """Parameters in each other's place, or their reciprocals, and in words what became of them."""
-    if isinstance(own, reg.Groups):
-        return {"p and q exchanged": reg.Groups(own.groups, p=own.q, q=own.p)}
+    """Other groups, parameters in each other's place, or their reciprocals, and in words what became of them."""
     if isinstance(own, reg.WeightedL1):
-        return {"1/omega in place of the omega": reg.WeightedL1(1.0 / own.omega)}
+        return {f"1/omega in place of the omega of {own}": reg.WeightedL1(1.0 / own.omega)}
     if isinstance(own, reg.WeightedLp):
-        return {"1/scale in place of the scale": reg.WeightedLp(own.p, 1.0 / own.scale)}
-    return {}
+        return {f"1/scale in place of the scale of {own}": reg.WeightedLp(own.p, 1.0 / own.scale)}
+    if not isinstance(own, reg.Groups):
+        return {}
+    found: dict[str, reg.Regularizer] = {}
+    M = sum(map(len, own.groups))
+    order = iter(range(M))
+    for groups in ([range(M)], [list(islice(order, len(group))) for group in own.groups]):
+        shown = " | ".join(" ".join(map(str, group)) for group in groups)
+        found[f"the groups {shown} of kernels, the problem has others"] = reg.Groups(groups, p=own.p, q=own.q)
+    return found | {f"p and q exchanged of {own}": reg.Groups(own.groups, p=own.q, q=own.p)}
 
 
 def other_weights(problem: Problem, point: Point) -> Iterator[Reading]:
