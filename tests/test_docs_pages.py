@@ -1,18 +1,22 @@
 """The picture of the equivalences: each row of the table is an arrow with number and source, and nothing overlaps.
 
-Every algorithm has its section with source, pseudo-code and picture, and its rows in the tables.
+Every algorithm has its section with source, pseudo-code and picture, and its rows in the tables. A solve goes the way
+from file to file that the page on the architecture says.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from makers import make_problem
 
+import mklref
 from mklref.algorithms import ALGORITHMS
 from mklref.equivalences import table
 
@@ -172,3 +176,24 @@ def test_every_page_is_in_the_navigation_once():
     listed = re.findall(r"^[^:\n].*$", "".join(trees), flags=re.MULTILINE)
     pages = {page.stem for page in DOCS.glob("*.md")} - {"index"}
     assert sorted(listed) == sorted({*pages, "api/index", "algorithms/index", "formulations/index"})
+
+
+def test_one_solve_enters_the_files_in_the_order_of_the_page():
+    section = (DOCS / "architecture.md").read_text(encoding="utf-8").partition("## One solve, file by file\n")[2]
+    section, home = section.partition("\n## ")[0], Path(mklref.__file__).parent
+    walk = re.findall(r"^\| `(\S+)` \| `(\S+)` \|", section, flags=re.MULTILINE)
+    assert len(walk) > 10
+    assert all((DOCS.parent / "mklref" / path).exists() for path in re.findall(r"`([a-z_/]+/[\w.]*)`", section))
+    problem, entered, before = make_problem(n=30, M=3), [], sys.getprofile()
+
+    def note(frame, event, _):
+        if event == "call":
+            entered.append((Path(frame.f_code.co_filename), frame.f_code.co_qualname))
+
+    sys.setprofile(note)
+    try:
+        mklref.solve(problem)
+    finally:
+        sys.setprofile(before)
+    places = [entered.index((home / file, function)) for file, function in walk]
+    assert places == sorted(places)

@@ -1,4 +1,8 @@
-"""The inner loops: compiled if they were built, else their NumPy twins; and the quadratic programs that they solve."""
+"""The inner loops: compiled if they were built, else their NumPy twins; and the quadratic programs that they solve.
+
+`loops.NAME(...)` is a function of `_core/bindings.cpp`, which checks shapes, or of `twin.py`. Beside the former is
+what does the work, `smo.cpp`, `passes.cpp` over the kernels and `quadratic.cpp`.
+"""
 
 from __future__ import annotations
 
