@@ -100,7 +100,8 @@ def panels(state: State, memory: dict[str, Any], stopped: Callable[[], bool]) ->
 def _beside_controls(state: State, shown: Shown, complaint: dict[str, str]) -> Iterator[Panel]:
     yield "again", page.again(complaint, shown)
     for place in PLACES:
-        yield f"complaint-{place}", page.complained(complaint[place]) if place in complaint else ""
+        said = f'<div class="complaint">{escape(complaint[place])}</div>' if place in complaint else ""
+        yield f"complaint-{place}", said
     yield "idle", " ".join(sorted(page.idle(state.data, state.regularizer)))
     yield "address", _address(state)
     yield "hint-data", page.read(state)

@@ -131,11 +131,6 @@ def again(complaint: dict[str, str], shown: Shown) -> str:
     )
 
 
-def complained(text: str) -> str:
-    """A complaint beside its control, which it describes."""
-    return f'<div class="complaint">{escape(text)}</div>'
-
-
 def settings(shown: Shown) -> str:
     """The data and the problem of what is shown, in a line."""
     state, problem = shown.state, shown.problem

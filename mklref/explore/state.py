@@ -98,12 +98,6 @@ class State:
                 continue
         return cls(**found)
 
-    def query(self) -> dict[str, str]:
-        """What differs from the beginning, for an address."""
-        start = State()
-        names = [field.name for field in fields(self)]
-        return {name: str(getattr(self, name)) for name in names if getattr(self, name) != getattr(start, name)}
-
     @property
     def walked(self) -> tuple[str, ...]:
         """The equivalences that were walked along."""

@@ -69,7 +69,7 @@ def walk(shown: Shown) -> Walk:
     ahead = [edge for edge in leaving(problem) if not (edge.parameters == NONE and edge in walked)]  # said already
     columns = ("step", "problem", "C", "optimum, computed again", "parameters", "gap of the point carried here")
     start = type(shown.problem.regularizer).__name__
-    way = way_of(start, walked)
+    way = list(pairwise(accumulate(walked, lambda here, edge: ends(edge, here)[1], initial=start)))
     picture, here = graph(start, way, ahead), way[-1][1] if way else start
     steps = tuple((f"{e.name} → {PLACES[ends(e, here)[1]][2]}", taken.after(e.name)) for e in ahead)
     return Walk(picture, _display.table(columns, rows), steps, taken.walk, taken.before())
@@ -143,11 +143,6 @@ def ends(edge: Equivalence, here: str = "Lp") -> tuple[str, str]:
 
     left = family(edge.left, edge.kind.__name__ if edge.kind.__name__ in PLACES else here)
     return left, family(edge.right, "HalfPower" if edge.right.startswith("group lasso") else left)
-
-
-def way_of(start: str, walked: Sequence[Equivalence]) -> list[tuple[str, str]]:
-    """The families on both sides of each step of a walk."""
-    return list(pairwise(accumulate(walked, lambda here, edge: ends(edge, here)[1], initial=start)))
 
 
 def graph(start: str, way: Sequence[tuple[str, str]], ahead: Sequence[Equivalence]) -> str:

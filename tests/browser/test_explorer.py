@@ -6,7 +6,7 @@ import json
 import os
 import re
 import socket
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from urllib.error import HTTPError
 from urllib.parse import urlencode
@@ -24,7 +24,7 @@ SMALL = State(samples=20, kernels="rbf:0.5..2:2,linear", p="2")
 
 def open_page(tab, address, state):
     tab.set_default_timeout(PATIENCE)
-    tab.goto(f"{address}&{urlencode(state.query())}")
+    tab.goto(f"{address}&{urlencode(asdict(state))}")
     finished(tab)
 
 
