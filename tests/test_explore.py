@@ -18,6 +18,7 @@ import mklref
 from mklref._display import outwards
 from mklref.exceptions import InvalidParameter
 from mklref.explore import State, app, page, serve, state as states, views, walk, work
+from mklref.testing.vectors.formats import SUFFIXES
 
 SMALL = State(samples=20, kernels="rbf:0.5..2:2,linear")
 NOTHING = replace(SMALL, data="diabetes", kernels="linear", loss="one_class", p="1")  # f = 0 is best
@@ -112,9 +113,12 @@ def test_the_groups_that_are_shown_can_be_typed():
     assert states.grouping("0 1 | 2", 3) == [list(group) for group in shown.problem.regularizer.groups]
 
 
-def test_data_that_are_no_table_start_no_server(tmp_path):
-    (tmp_path / "model.npz").touch()
-    for data in ("moonz", str(tmp_path / "model.npz")):
+def test_data_that_are_no_table_start_no_server(tmp_path, monkeypatch):
+    monkeypatch.setattr(serve, "listen", lambda _: pytest.fail("it is served"))
+    files = [tmp_path / f"model{suffix}" for suffix in SUFFIXES]
+    for file in files:
+        file.touch()
+    for data in ("moonz", *map(str, files)):
         with pytest.raises(InvalidParameter, match="neither a table nor one of moons"):
             serve.explore(0, browser=False, data=data)
 

@@ -76,9 +76,10 @@ def explore(port: int = PORT, *, browser: bool = True, data: str | None = None) 
 
 def _check(data: str) -> None:
     from mklref.explore.state import BUNDLED, GENERATED  # which need NumPy: whoever gives no data does not wait for it
+    from mklref.testing.vectors.formats import SUFFIXES
 
     known = (*GENERATED, *BUNDLED)
-    if data not in known and (not Path(data).is_file() or Path(data).suffix in (".npz", ".json", ".mat", ".h5")):
+    if data not in known and (not Path(data).is_file() or Path(data).suffix in SUFFIXES):
         raise InvalidParameter(f"data = {data!r} is neither a table nor one of {', '.join(known)}; give a CSV file.")
 
 

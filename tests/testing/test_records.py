@@ -13,7 +13,7 @@ import pytest
 from makers import LOSSES, make_problem
 from scipy.io import loadmat, savemat
 
-from mklref import solve
+from mklref import reference, solve
 from mklref.exceptions import InvalidInput, MissingExtra, UnsafeFile
 from mklref.regularizers import Groups, Lp, Mahalanobis
 from mklref.testing.cases.ordinary import OTHERS
@@ -254,8 +254,9 @@ def test_an_answer_comes_through_a_pipe():
     os.close(reader)
 
 
-def test_a_saved_solution_is_an_answer(tmp_path):
-    found = solve(make_problem())
+@pytest.mark.parametrize("solver", [solve, lambda problem: reference.solve(problem, "dual", solver="CLARABEL")])
+def test_a_saved_solution_is_an_answer(solver, tmp_path):
+    found = solver(make_problem())
     found.save(tmp_path / "s.npz")
     answer = answer_from_record(read_record(tmp_path / "s.npz"))
     assert np.array_equal(answer.dual_coef, found.dual_coef)

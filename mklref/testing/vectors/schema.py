@@ -39,6 +39,7 @@ _PROBLEM_FIELDS = (
 _SOLUTION_FIELDS = (
     "dual_coef", "weights", "intercept", "objective", "lower", "converged", "format", "name", "status", "solver",
     "certificate",  # of a saved `Solution`, whose other entries are claims that are checked
+    "value", "claimed", "raw", "raw_dual_coef", "raw_weights",  # and of one of `reference.solve`, which are not
 )  # fmt: skip
 _FREE = "info_"
 _VECTORS = ("weights", "scale", "omega")
