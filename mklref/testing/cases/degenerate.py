@@ -31,28 +31,6 @@ def first_twice(rng: np.random.Generator) -> Array:
     return kernels(rng, samples(rng), 3)[[0, 1, 2, 0]]
 
 
-def of_variables(rng: np.random.Generator) -> Array:
-    """x x' for each of eight variables."""
-    return np.stack([np.outer(x, x) for x in samples(rng, d=8).T])
-
-
-def of_rank_two(rng: np.random.Generator) -> Array:
-    """Four matrices F F'."""
-    factors = rng.normal(size=(4, 24, 2))
-    return np.asarray(factors @ factors.transpose(0, 2, 1))
-
-
-def nearly_constant(rng: np.random.Generator) -> Array:
-    """Very wide Gaussians."""
-    X = samples(rng)
-    return np.stack([gaussian(X, width) for width in (30.0, 60.0, 100.0)])
-
-
-def in_single_precision(rng: np.random.Generator) -> np.ndarray:
-    """Four Gaussians, whose eigenvalues stay positive."""
-    return (kernels(rng, samples(rng)) + 0.01 * np.eye(24)).astype(np.float32)
-
-
 DIAGONAL = np.stack([c * np.eye(12) for c in (1.0, 1.0, 0.5)])
 ALONE = np.where(np.arange(24) == 7, 1.0, -1.0)
 
@@ -68,14 +46,14 @@ plain(
     "per-variable-rank-one",
     "One kernel x x' for each of eight variables, and thousands of vertices.",
     "degenerate rank-one",
-    K=of_variables,
+    K=lambda rng: np.stack([np.outer(x, x) for x in samples(rng, d=8).T]),
     C=0.5,
 )
 plain(
     "low-rank-squared",
     "Kernels of rank 2 in regression with p = 3/2.",
     "degenerate low-rank",
-    K=of_rank_two,
+    K=lambda rng: (lambda F: F @ F.transpose(0, 2, 1))(rng.normal(size=(4, 24, 2))),
     loss="squared",
     p=1.5,
 )
@@ -200,7 +178,7 @@ plain(
     "nearly-singular",
     "Very wide Gaussians, all close to a constant, of rank 5 in double precision.",
     "degenerate low-rank",
-    K=nearly_constant,
+    K=lambda rng: np.stack([gaussian(X, width) for X in [samples(rng)] for width in (30.0, 60.0, 100.0)]),
     C=50.0,
 )
 plain("small-C", "C = 1e-6: the smaller class is at its bound, and P* is tiny.", "C-small degenerate", C=1e-6)
@@ -233,5 +211,5 @@ plain(
     "single-precision",
     "Kernels in float32: what is certified are exactly these numbers.",
     "float32",
-    K=in_single_precision,
+    K=lambda rng: (kernels(rng, samples(rng)) + 0.01 * np.eye(24)).astype(np.float32),  # still positive definite
 )
