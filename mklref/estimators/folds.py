@@ -156,7 +156,10 @@ def scorer_of(model: Any, scoring: Any) -> Any:
         except ValueError as refused:
             if callable(scoring):  # a measure of somebody's own knows best what it misses
                 raise
-            raise InvalidParameter(f"scoring = {scoring!r} does not measure these predictions: {refused}") from refused
+            raise InvalidParameter(
+                f"scoring = {scoring!r} does not measure these predictions: {str(refused).rstrip('.')}. Give another: "
+                "'balanced_accuracy' for classes, 'roc_auc' for two of them, 'r2' for numbers."
+            ) from refused
         except TypeError as refused:
             if not weighted or "'sample_weight'" not in str(refused):
                 raise
