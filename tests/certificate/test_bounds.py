@@ -91,18 +91,6 @@ def test_weak_duality_with_degenerate_kernels(loss, p, degenerate, rng):
     assert np.isfinite(certify(problem, np.zeros(N)).gap)
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_single_precision_kernels_are_certified_as_they_are(dtype, rng):
-    reference = small()
-    K = (reference.kernels.dense() + 1e-3 * np.eye(N)).astype(dtype)
-    problem = Problem(K, reference.y)
-    converted = Problem(K.astype(np.float64), reference.y)
-    beta, weights, _ = random_point(problem, rng, 1.0)
-    found, expected = certify(problem, beta, weights=weights), certify(converted, beta, weights=weights)
-    assert found.lower == pytest.approx(expected.lower, rel=1e-12)
-    assert found.upper == pytest.approx(expected.upper, rel=1e-12)
-
-
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
 def test_regularizer_gap_by_definition(regularizer, rng):
     """R(rho) + R*(g) - rho'g, with g shrunk into the domain of R* where it is an indicator."""

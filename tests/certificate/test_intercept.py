@@ -101,13 +101,6 @@ def test_smooth_losses_against_a_general_minimiser(loss, rng):
 
 
 @every_loss
-def test_without_intercept_it_is_zero(loss, rng):
-    if loss.intercept == "optional":
-        problem = make_problem(loss=loss, intercept=False)
-        assert best_intercept(problem, rng.normal(size=25)) == 0.0
-
-
-@every_loss
 @pytest.mark.parametrize("shift", [1e8, -1e12])
 def test_shifted_scores_shift_the_intercept(loss, rng, shift):
     problem = make_problem(loss=loss)

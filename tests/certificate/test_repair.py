@@ -136,13 +136,6 @@ def test_violations_say_where_and_by_how_much():
     assert [size for _, size in violations] == pytest.approx([0.25, 2.0 / 3.0], rel=1e-8)
 
 
-def test_the_nu_machine_sums_to_one():
-    problem = make_problem(loss="one_class", n=SIZE)
-    repaired, violations = repair(problem, np.zeros(SIZE))
-    np.testing.assert_allclose(repaired, 1.0 / SIZE, rtol=1e-14)
-    assert violations == [("dual_coef sums to 0 instead of 1", 1.0)]
-
-
 @pytest.mark.parametrize("n", [3, 7, 10, 24, 49])
 @pytest.mark.parametrize("start", [0.0, 1.0, 0.3])
 def test_nu_of_one_leaves_one_point(n, start):

@@ -22,11 +22,8 @@ from certificate.points import PRECISE, inside
 
 from mklref.certificate import definite, exact, feasible, loss_terms, penalty_terms, products, rigorous, rounding
 from mklref.certificate.definite import fingerprint, proven_by_residual, proven_semidefinite, proven_shifts, reduction
-from mklref.certificate.penalty_terms import conjugate, penalty
 from mklref.certificate.rounding import Interval
-from mklref.exceptions import NotApplicable
 from mklref.kernels import ArrayStack, DiskStack
-from mklref.regularizers import ElasticNet
 
 CHECKS = (
     arithmetic.outward_rounding,
@@ -68,22 +65,6 @@ def test_remainders_enclose_series_of_few_terms(monkeypatch):
         assert inside(exact.exp(x), [Fraction(e) for e in powers])
         monkeypatch.setattr(exact, "_TERMS", 15)
         assert inside(exact.softplus(Interval.point(x)), [Fraction((1 + e).ln()) for e in powers])
-
-
-@pytest.mark.parametrize("bound", [penalty, conjugate])
-def test_a_regularizer_without_a_formula_has_no_bound(bound):
-    with pytest.raises(NotApplicable, match="ElasticNet"):
-        bound(ElasticNet(0.5), [Fraction(1), Fraction(2)])
-
-
-@pytest.mark.parametrize(
-    "bound", [loss_terms.exact_box, loss_terms.dual_term, loss_terms.primal_losses, loss_terms.slopes]
-)
-def test_a_loss_without_a_formula_has_no_bound(bound):
-    ones = np.ones(2)
-    values = {loss_terms.exact_box: (ones, ones), loss_terms.dual_term: (ones, ones, ones)}
-    with pytest.raises(NotApplicable, match="has no rigorous certificate"):
-        bound(object(), *values.get(bound, (Interval.point(ones), ones)))
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
