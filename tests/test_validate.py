@@ -104,7 +104,7 @@ def test_nonsense_is_refused_by_an_error_of_this_package(make):
     assert refused >= len(NONSENSE) - 2  # 2.5 is a width, 10**400 a width or a column that kernels are not on
 
 
-INTERVALS = {"Lp": r"p is .*\[1, inf\]", "Problem": r"C is .*\(0, inf\)"}
+INTERVALS = {"Lp": r"p is .*\[1, inf\]", "Problem": r"C is .*\(0, inf\)", "Huber": r"delta is .*\(0, inf\)"}
 """What the error names beside the value."""
 
 NUMBERS = {
@@ -116,6 +116,8 @@ NUMBERS = {
     "WeightedLp": lambda value: WeightedLp(value, np.ones(3)),
     "ElasticNet": lambda value: mklref.ElasticNet(value),
     "EpsilonInsensitive": lambda value: mklref.EpsilonInsensitive(value),
+    "SquaredEpsilonInsensitive": lambda value: mklref.SquaredEpsilonInsensitive(value),
+    "Huber": lambda value: mklref.Huber(value),
     "Pinball": lambda value: mklref.Pinball(value),
     "Problem": lambda value: mklref.Problem(PROBLEM.kernels, PROBLEM.y, C=value),
     "solve, tol": lambda value: mklref.solve(PROBLEM, tol=value),

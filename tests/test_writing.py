@@ -196,10 +196,12 @@ def test_devices_are_written_and_a_full_one_is_named():
             write_text("/dev/full", "x")
 
 
-@pytest.mark.parametrize("path", [3, None, b"a.txt"])
+@pytest.mark.parametrize("path", [3, None, b"a.txt", 1.5])
 def test_only_paths_are_paths(path):
-    with pytest.raises(InvalidType, match="give the name of a file"):
-        write_text(path, "x")
+    """`open` would take 3 for a file descriptor."""
+    for use in (read_arrays, lambda path: write_arrays(path, {}, {}), lambda path: write_text(path, "x")):
+        with pytest.raises(InvalidType, match="give the name of a file"):
+            use(path)
 
 
 WRITERS = {"savez", "savez_compressed", "savetxt", "tofile", "savefig", "savemat"}

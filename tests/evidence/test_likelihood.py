@@ -18,7 +18,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from mklref.evidence import EvidenceProblem, MarginalLikelihood, solve
 from mklref.evidence.iterations import Reweighted, fixed_point, newton
 from mklref.evidence.newton import newton_step
-from mklref.exceptions import InvalidInput, InvalidType
+from mklref.exceptions import InvalidInput
 from mklref.kernels import gaussian, linear, polynomial
 
 SHAPES = ["generic", "low_rank", "duplicated_kernel", "zero_kernel", "duplicated_samples"]
@@ -182,12 +182,9 @@ def test_diagonals_of_a_family_fit_its_new_kernels(method, centred, rng):
     [
         (lambda K, d: (K[:2], d), InvalidInput, "kernels_new holds 2 kernels, the solution has 3 weights"),
         (lambda K, d: (K[:, :, 1:], d), InvalidInput, r"kernels_new\[0\] has shape \(7, 29\); expected \(k, 30\)"),
-        (lambda K, d: (np.full_like(K, np.nan), d), InvalidInput, r"kernels_new\[0\]\[0, 0\] is nan"),
-        (lambda K, d: (K + 0j, d), InvalidType, "complex"),
         (lambda K, d: (K, d[:, 1:]), InvalidInput, r"diagonals has shape \(3, 6\); expected \(3, 7\)"),
         (lambda K, d: (K, d[0]), InvalidInput, r"diagonals has shape \(7,\); expected \(3, 7\)"),
         (lambda K, d: (K, -d), InvalidInput, r"diagonals\[0, 0\] = -1 is negative"),
-        (lambda K, d: (K, np.inf * d), InvalidInput, r"diagonals\[0, 0\] is inf"),
     ],
 )
 def test_bad_input(regression, spoil, error, says):

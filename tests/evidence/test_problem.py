@@ -20,7 +20,7 @@ from mklref.evidence import (
     solve,
     stationarity,
 )
-from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidTarget, InvalidType, NotApplicable
+from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidTarget, NotApplicable
 from mklref.kernels import KernelStack
 
 K = np.array([np.eye(4), np.ones((4, 4))])
@@ -42,14 +42,10 @@ class OnDemand(KernelStack):
         ({"noise_floor": 0.01}, InvalidParameter, "noise_floor = 0.01 bounds a noise variance that is not learned"),
         ({"learn_noise": True, "noise_floor": 0.2}, InvalidParameter, r"floor = 0.2 .* \(0, noise_variance = 0.1\]"),
         ({"learn_noise": True, "noise_floor": 0.0}, InvalidParameter, "noise_floor = 0.0 must lie in"),
-        ({"kernels": K[:, :, :3]}, InvalidKernel, r"kernels\[0\] has shape \(4, 3\); a Gram matrix is square"),
         ({"kernels": -K}, InvalidKernel, r"kernels\[0\] is not positive semidefinite"),
-        ({"kernels": np.where(K == 1, np.nan, K)}, InvalidKernel, r"kernels\[0\]\[0, 0\] is nan"),
         ({"kernels": OnDemand()}, NotApplicable, "reads kernels in memory, not OnDemand"),
         ({"y": Y[:3]}, InvalidTarget, r"y has shape \(3,\), kernels are of order 4; expected y of shape \(4,\)"),
-        ({"y": np.array([1.0, np.inf, 0.0, 0.0])}, InvalidTarget, r"y\[1\] is inf"),
         ({"kernels": [[[1.0]]], "y": [1.0]}, InvalidTarget, "n = 1 sample; give at least two"),
-        ({"y": np.ma.masked_less(Y, 0)}, InvalidType, "y is a masked array"),
     ],
 )
 def test_bad_input(arguments, error, says):
@@ -136,23 +132,13 @@ def test_wrong_arguments(function, good, argument, fine):
 @pytest.mark.parametrize(
     ("arguments", "error", "says"),
     [
-        ({"problem": 3}, InvalidType, r"problem is int; give an EvidenceProblem\(kernels, y, ...\)"),
-        ({"method": ["newton"]}, InvalidParameter, r"method = \['newton'\] is unknown; known names: newton, reweighte"),
         ({"start": [1.0, 1.0]}, InvalidParameter, r"start has shape \(2,\); expected \(3,\)"),
         ({"start": [1.0, -1.0, 0.0]}, InvalidParameter, r"start\[1\] = -1 is negative"),
-        ({"start": [1.0, np.nan, 0.0]}, InvalidParameter, r"start\[1\] is nan"),
         (
             {"problem": make_model(degenerate="low_rank"), "start": [1e300, 1.0, 1.0]},
             InvalidParameter,
             "noise_variance = 0.09 is lost in float64",
         ),
-        ({"restarts": 1.5}, InvalidType, r"restarts is 1.5 \(float\); give an integer: starts beside the given"),
-        ({"rng": 3}, InvalidType, "rng is 3; give a numpy Generator"),
-        ({"tol": True}, InvalidType, r"tol is True \(bool\); give a number in \(0, inf\): a residual of stationarity,"),
-        ({"max_iter": 1.5}, InvalidType, r"max_iter is 1.5 \(float\); give an integer: the largest number"),
-        ({"max_time": 0}, InvalidParameter, r"max_time = 0 must lie in \(0, inf\]: seconds, or None"),
-        ({"callback": 3}, InvalidType, "callback is 3; give a function of one EvidenceRecord, or None"),
-        ({"progress": "yes"}, InvalidType, r"progress is 'yes' \(str\); give True or False"),
     ],
 )
 def test_what_the_messages_say(arguments, error, says):

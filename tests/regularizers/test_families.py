@@ -186,8 +186,8 @@ def test_limits_are_continuous(close, limit):
 @pytest.mark.parametrize(
     ("make", "argument"),
     [
+        *((lambda p=p: Lp(p), rf"p = {p} .*\[1, inf\]: .* p = 1 is the sparsest") for p in (0.999, 0, np.nan, -np.inf)),
         (lambda: Power(0.5), "p = 0.5"),
-        (lambda: Power(np.nan), "p = nan"),
         (lambda: HalfPower(2.5), "BlockNorm"),
         (lambda: HalfPower(0.9), "q = 0.9"),
         (lambda: Tikhonov(0.9, 1.0), "p = 0.9"),
@@ -205,7 +205,8 @@ def test_limits_are_continuous(close, limit):
         (lambda: WeightedL1([1e-200, 1.0]), r"must be within 1e-150 and 1e\+150, or weights of the order"),
         (lambda: WeightedL1([1e200, 1.0]), "omega"),
         (lambda: WeightedL1([]), "omega"),
-        *((lambda x=x: Fixed([x, 0.0]), "at least one positive") for x in (0.0, -1.0, np.inf)),
+        *((lambda x=x: Fixed([x, 0.0]), "at least one positive") for x in (0.0, -1.0, np.inf, np.nan)),
+        *((lambda x=x: Fixed(x), "weights") for x in ([], [[1.0]], [1.0, -0.1])),
         (lambda: Groups(PAIRS, 0.6, 0.6), r"p \+ q = 1.2 exceeds 1.*p = 0.5, q = 0.5"),
         (lambda: Groups(PAIRS, -0.1, 0.5), "p = -0.1"),
         (lambda: Groups(PAIRS, 0.5, 1.5), "q = 1.5"),

@@ -12,7 +12,7 @@ from makers import rewrite
 from synthesis.cases import make_problem
 
 from mklref import Solution
-from mklref.exceptions import InvalidType, UnsafeFile
+from mklref.exceptions import UnsafeFile
 from mklref.synthesis import SynthesisSolution, solve
 
 COPIES = {"pickle": lambda thing: pickle.loads(pickle.dumps(thing)), "copy": copy.copy, "deepcopy": copy.deepcopy}
@@ -110,14 +110,3 @@ def test_solutions_of_another_type_are_named(saved):
     rewrite(saved, facts={"format": "mklref-solution-1"})
     with pytest.raises(UnsafeFile, match=r"holds a Solution: load it with mklref\.Solution\.load"):
         SynthesisSolution.load(saved)
-
-
-@pytest.mark.parametrize("path", [3, None, b"model.npz", 1.5])
-def test_what_is_no_path(solution, path):
-    """`open` would take 3 for a file descriptor."""
-    with pytest.raises(InvalidType, match="give the name of a file"):
-        solution.save(path)
-    with pytest.raises(InvalidType, match="give the name of a file"):
-        SynthesisSolution.load(path)
-    with pytest.raises(InvalidType, match="give the name of a file"):
-        Solution.load(path)

@@ -37,22 +37,13 @@ def build(**changes):
     return SynthesisProblem(arguments.pop("kernels"), arguments.pop("y"), **arguments)
 
 
-def spoiled(value):
-    bad = KERNELS.copy()
-    bad[1, 2, 3] = value
-    return bad
-
-
 @pytest.mark.parametrize(
     ("changes", "error", "message"),
     [
         ({"kernels": KERNELS[0]}, InvalidKernel, r"shape \(3, 4\); expected \(tau, n, N\).*kernels\[None\]"),
         ({"kernels": KERNELS[:0]}, InvalidKernel, "every group is empty"),
         ({"kernels": KERNELS[:, :, :0]}, InvalidKernel, r"shape \(2, 3, 0\).* every group is empty"),
-        ({"kernels": spoiled(np.nan)}, InvalidKernel, r"kernels\[1, 2, 3\] is nan"),
-        ({"kernels": spoiled(-np.inf)}, InvalidKernel, r"kernels\[1, 2, 3\] is -inf"),
-        ({"kernels": KERNELS.astype(complex)}, InvalidType, "kernels is complex data"),
-        ({"kernels": [KERNELS[0], KERNELS[1, :2]]}, InvalidKernel, "kernels is ragged"),
+        ({"kernels": np.where(KERNELS == 23.0, -np.inf, KERNELS)}, InvalidKernel, r"kernels\[1, 2, 3\] is -inf"),
         ({"y": Y[:2]}, InvalidTarget, r"y has shape \(2,\).*n = 3 samples in their rows"),
         ({"y": np.r_[Y, 1.0]}, InvalidTarget, r"are the axes of K_t\[j, i\] = k_t\(x_i, x_j\) swapped"),
         ({"y": [1.0, 0.0, 1.0]}, InvalidTarget, "y holds the values 0, 1; loss squared_hinge takes the labels"),
@@ -61,7 +52,6 @@ def spoiled(value):
         ({"p": 3}, InvalidParameter, "p = 3 must lie in {1, 2}"),
         ({"r": 0}, InvalidParameter, "r = 0 must lie in {1, 2}: 1 groups by sample"),
         ({"loss": "hinge"}, InvalidParameter, "loss hinge is not among.*squared_hinge, squared, logistic"),
-        ({"constant": 1}, InvalidType, "constant is 1"),
     ],
 )
 def test_bad_input(changes, error, message):
@@ -238,15 +228,9 @@ def test_wrong_arguments(function, good, argument, fine):
             InvalidParameter,
             r"start.coef has shape \(2, 6\); expected \(3, 6\)",
         ),
-        (lambda: lambda_max(None), InvalidType, r"problem is NoneType; give a SynthesisProblem\(kernels, y, ...\)"),
         (lambda: certify(PROBLEM, np.ones((6, 2))), InvalidParameter, r"coef has shape \(6, 2\); expected \(2, 6\)"),
         (lambda: certify(PROBLEM, SOLUTION.coef, np.zeros(3)), InvalidParameter, r"has shape \(3,\); expected \(6,\)"),
         (lambda: solve_path(PROBLEM, []), InvalidParameter, r"lam = \[\] must be a sequence of at least one number"),
-        (lambda: solve_path(PROBLEM, 3.0), InvalidParameter, r"lam = 3.0 must be a sequence of at least one number"),
-        (lambda: solve_path(PROBLEM, [1.0, "x"]), InvalidType, r"lam is 'x' \(str\); give a number in \(0, inf\)"),
-        (lambda: solve_path(PROBLEM, [1.0, np.nan]), InvalidParameter, r"lam = nan must lie in \(0, inf\)"),
-        (lambda: solve_path(PROBLEM, np.ones((2, 2))), InvalidType, r"lam is array\(\[1., 1.\]\)"),
-        (lambda: solve(PROBLEM, tol=True), InvalidType, r"tol is True \(bool\); give a number in \(0, inf\): a relati"),
         (lambda: solve_path(PROBLEM, ratio=1.0), InvalidParameter, r"ratio = 1.0 must lie in \(0, 1\): the last"),
         (lambda: MixedNorm(2, 1, 1).prox("x", 1.0), InvalidType, r"U is 'x'; give real numbers"),
         (
@@ -255,7 +239,6 @@ def test_wrong_arguments(function, good, argument, fine):
             r"A has shape \(2,\); expected \(tau, N\): kernels",
         ),
         (lambda: MixedNorm(2, 1, 1).dual_norm(np.ones(3)), InvalidInput, r"Z has shape \(3,\); expected \(tau, N\)"),
-        (lambda: massart("x", 3), InvalidType, r"length is 'x' \(str\); give a number in \(0, inf\): give a positive"),
         (
             lambda: PROBLEM.replace(y=np.full(6, 1e200)),
             InvalidTarget,
