@@ -253,7 +253,7 @@ KERNELS = np.array([np.eye(6), np.ones((6, 6))])
         (lambda: supremum(KERNELS, np.full((1, 6), 1e300), 1, radius=1e300), InvalidParameter, "lead beyond float64"),
     ],
 )
-def test_bad_input(call, error, says):
+def test_arguments_of_bounds_are_refused_in_words_of_their_own(call, error, says):
     """In words of its own; that every number is refused by its name is the table below."""
     with pytest.raises(error, match=says):
         call()

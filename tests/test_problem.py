@@ -24,7 +24,7 @@ def K(rng):
     return make_kernels(rng, make_samples(rng, N), M=3)
 
 
-def test_defaults(K):
+def test_what_is_left_out_has_its_default(K):
     problem = Problem(K, LABELS)
     assert (problem.n_kernels, problem.n_samples) == (3, N)
     assert (problem.C, problem.intercept, problem.loss, problem.sample_weight) == (1.0, True, Hinge(), None)
@@ -211,7 +211,7 @@ ONE_CLASS = {"y": np.ones(N), "loss": "one_class"}
         ({"regularizer": 1.5}, InvalidType, r"regularizer is float; give a name or an instance such as Lp\(4/3\)"),
     ],
 )
-def test_refusals(K, arguments, error, says):
+def test_targets_weights_and_parts_that_do_not_fit_are_refused(K, arguments, error, says):
     with pytest.raises(error, match=says):
         Problem(K, **{"y": LABELS, **arguments})
 

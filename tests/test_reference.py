@@ -199,7 +199,7 @@ def test_nothing_leaks(problem, capfd):
     assert capfd.readouterr() == ("", "")
 
 
-def test_names(problem):
+def test_formulations_and_solvers_that_nobody_knows_are_refused(problem):
     assert set(reference.formulations(problem)) <= set(reference.formulations())
     with pytest.raises(InvalidType, match=r"problem is str; give a mklref\.Problem"):
         reference.formulations("dual")
@@ -216,7 +216,7 @@ def test_names(problem):
         reference.solve(problem, solver="MOSEK")
 
 
-def test_reasons(problem):
+def test_why_a_formulation_does_not_apply_is_said(problem):
     squared = problem.replace(regularizer=Lp(2))
     reasons = reference.explain(squared)
     assert reasons["dual"] is None

@@ -80,7 +80,7 @@ def test_a_hand_count_of_simplemkl():
 
 
 @every_algorithm
-def test_records(name):
+def test_records_count_on_and_their_bounds_only_improve(name):
     solution = solve(name)
     history = solution.history
     assert history.column("iteration").tolist() == list(range(len(history)))
@@ -94,7 +94,7 @@ def test_records(name):
 
 
 @every_algorithm
-def test_limits(name):
+def test_iterations_and_time_end_a_run_at_its_best_point(name):
     solution = solve(name, tol=1e-12, max_iter=2)
     assert solution.status is Status.ITERATION_LIMIT
     assert len(solution.history) == 2
@@ -126,7 +126,7 @@ def test_one_kernel_leaves_no_direction_and_ends_the_run(name):
 
 
 @pytest.mark.parametrize("name", [*MINE, "lp_wrapper"])
-def test_callback(name):
+def test_a_callback_sees_every_record_and_can_end_the_run(name):
     seen = []
     solution = solve(name, callback=lambda record: seen.append(record) or len(seen) == 2)
     assert solution.status is Status.STOPPED

@@ -39,7 +39,7 @@ def certificate(**changes):
     return Certificate.from_dict({**facts, **changes})
 
 
-def test_gap_and_relative_gap():
+def test_a_relative_gap_is_a_share_of_the_upper_bound_or_of_the_unit():
     assert certificate().gap == 0.5
     assert certificate().relative_gap == 0.5 / 1.5
     assert certificate(lower=0.1, upper=0.2).relative_gap == pytest.approx(0.5)  # also below 1
@@ -64,7 +64,7 @@ def test_what_is_printed_of_an_interval_holds_as_well(lower, upper, said):
     assert str(certificate(lower=lower, upper=upper)).startswith(f"{said}, ")
 
 
-def test_is_optimal():
+def test_optimal_is_a_gap_within_the_tolerance_and_no_contradiction():
     assert certificate().is_optimal(0.34)
     assert not certificate().is_optimal(0.33)
     assert not certificate().is_optimal()

@@ -117,7 +117,7 @@ def regression():
     return X, y, kernels, solution, X_new, new
 
 
-def test_by_definition(regression):
+def test_posterior_mean_and_variance_are_those_of_the_definition(regression):
     X, y, kernels, solution, X_new, new = regression
     joint = sum(w * kernel(np.vstack([X, X_new])) for w, kernel in zip(solution.weights, kernels, strict=True))
     inverse = np.linalg.inv(joint[:30, :30] + 0.1 * np.eye(30))
@@ -187,7 +187,7 @@ def test_diagonals_of_a_family_fit_its_new_kernels(method, centred, rng):
         (lambda K, d: (K, -d), InvalidInput, r"diagonals\[0, 0\] = -1 is negative"),
     ],
 )
-def test_bad_input(regression, spoil, error, says):
+def test_new_kernels_and_diagonals_that_do_not_fit_are_refused(regression, spoil, error, says):
     *_, solution, _, new = regression
     with pytest.raises(error, match=says):
         solution.posterior(*spoil(new, np.ones((3, 7))))

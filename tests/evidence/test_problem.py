@@ -48,7 +48,7 @@ class OnDemand(KernelStack):
         ({"kernels": [[[1.0]]], "y": [1.0]}, InvalidTarget, "n = 1 sample; give at least two"),
     ],
 )
-def test_bad_input(arguments, error, says):
+def test_what_is_no_problem_of_evidence_is_refused(arguments, error, says):
     with pytest.raises(error, match=says):
         EvidenceProblem(**{"kernels": K, "y": Y, "noise_variance": 0.1, **arguments})
 

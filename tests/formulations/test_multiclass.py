@@ -21,7 +21,7 @@ from mklref.solution import Status
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "SCS"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
-def test_certified(data, strategy, solver):
+def test_every_solver_ends_at_a_certified_optimum(data, strategy, solver):
     for regularizer in (Lp(1), Lp(4 / 3), Tikhonov(2, 0.3), Power(1), Fixed((0.5, 0.0, 1.0))):
         problem = MulticlassProblem(*data, C=2.0, regularizer=regularizer, strategy=strategy)
         solution = reference.solve(problem, "multiclass", solver=solver)
@@ -100,7 +100,7 @@ def test_gradient_of_the_machine_value(data):
         assert difference == pytest.approx(gradient[m], rel=1e-5)
 
 
-def test_assignment():
+def test_classes_go_to_the_largest_score_or_to_the_most_pairs():
     y = np.array(["a", "b", "c"] * 4)
     kernels = [np.eye(12)]
     rest = MulticlassProblem(kernels, y)
@@ -115,7 +115,7 @@ def test_assignment():
         rest.assign([[1.0, np.nan, 0.0]])
 
 
-def test_bad_input(data):
+def test_classes_and_points_that_do_not_fit_are_refused(data):
     kernels, y = data
     with pytest.raises(InvalidTarget, match="only the class"):
         MulticlassProblem(kernels, np.zeros(27))

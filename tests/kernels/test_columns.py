@@ -49,7 +49,7 @@ def frame(rng):
         ("*", [0, 1, 2, 3, 4]),
     ],
 )
-def test_columns(frame, columns, chosen):
+def test_columns_are_chosen_by_name_number_and_pattern(frame, columns, chosen):
     K = on("part", columns, gaussian([1.0, 2.0])).fit(frame, normalize="multiplicative")
     expected = gaussian([1.0, 2.0]).fit(frame.to_numpy()[:, chosen], normalize="multiplicative")
     np.testing.assert_array_equal(K.dense(), expected.dense())
@@ -168,7 +168,7 @@ SAME_FAMILIES = [
 
 
 @pytest.mark.parametrize(("text", "family"), SAME_FAMILIES)
-def test_specifications(text, family, X):
+def test_a_specification_is_the_family_that_it_writes(text, family, X):
     X = X - X.min() if "wavelet" in text and "domain" not in text else X
     X = X / np.abs(X).max()
     assert isinstance(parse(text), KernelFamily)

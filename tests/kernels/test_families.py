@@ -92,7 +92,7 @@ DEFINITIONS = [
 
 
 @pytest.mark.parametrize(("family", "names", "functions"), DEFINITIONS, ids=lambda value: str(value)[:20])
-def test_definitions(family, names, functions, X, X_new):
+def test_families_are_the_functions_of_their_definitions(family, names, functions, X, X_new):
     K = family.fit(X)
     new = K.new(X_new)
     assert list(K.names) == names
@@ -147,7 +147,7 @@ def test_columns_of_a_frame_name_the_variables(X):
     assert K.names == ("linear", "linear[age]", "linear[mass]", "linear[3]")
 
 
-def test_recipe(X, X_new):
+def test_the_recipe_has_thirteen_kernels_on_all_variables_and_on_each(X, X_new):
     K, new = simplemkl_recipe(X, X_new)
     np.testing.assert_allclose(K.traces(), 1.0, rtol=1e-13)
     functions = [

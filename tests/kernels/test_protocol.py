@@ -311,7 +311,7 @@ def test_constant_kernels_are_found_and_spoil_nothing(kernels):
     assert "K1 is constant on the samples" in report.findings[0]
 
 
-def test_scales_and_widths(X):
+def test_scales_and_widths_that_are_off_are_named(X):
     loose = (gaussian([0.01, 2.0]) + polynomial(4)).fit(X)
     findings = "\n".join(diagnose(loose).findings)
     assert "the variance of poly:4 is" in findings
@@ -332,13 +332,13 @@ def test_the_report_is_a_table_with_findings(kernels, rng):
 
 
 @pytest.mark.parametrize("y", [np.ones(N), np.arange(N - 1.0), np.r_[np.nan, np.arange(N - 1.0)], ["a", "b"] * 12])
-def test_bad_targets(kernels, y):
+def test_targets_that_tell_nothing_of_kernels_are_refused(kernels, y):
     says = "one finite number for each of the 24 samples, not all the same.* mklref.datasets.encode"
     with pytest.raises(InvalidTarget, match=says):
         diagnose(kernels, np.array(y))
 
 
-def test_far_from_the_origin(X):
+def test_kernels_far_from_the_origin_are_diagnosed_around_their_mean(X):
     """The kernel around the mean is the same, whatever constant is added; float32 has too few digits for it."""
     K = normalize(linear().fit(X), "multiplicative").dense()[0]
     report = diagnose([K, K + 1e9])

@@ -131,7 +131,7 @@ def test_theorem_2_composes_and_is_monotone(rng):
         ),
     ],
 )
-def test_bad_input(call, error, message):
+def test_bounds_refuse_what_they_do_not_hold_for(call, error, message):
     with pytest.raises(error, match=message):
         call()
 

@@ -54,7 +54,7 @@ def build(**changes):
         ({"loss": "hinge"}, InvalidParameter, "loss hinge is not among.*squared_hinge, squared, logistic"),
     ],
 )
-def test_bad_input(changes, error, message):
+def test_what_is_no_problem_of_synthesis_is_refused(changes, error, message):
     with pytest.raises(error, match=message):
         build(**changes)
 

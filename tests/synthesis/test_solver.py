@@ -116,7 +116,7 @@ def test_progress_is_shown_on_standard_error(solver, capsys, monkeypatch):
 
 @pytest.mark.parametrize("pqr", PQR)
 @pytest.mark.parametrize("loss", LOSSES)
-def test_lambda_max(pqr, loss):
+def test_nothing_is_learned_from_lambda_max_on(pqr, loss):
     """q = 1: A = 0 exactly from lambda_max on; q = 2: never, for the penalty is flat at 0."""
     problem = make_problem(pqr, loss=loss)
     largest = lambda_max(problem)
