@@ -357,8 +357,9 @@ def as_one_kind(y: Any) -> Any:
     """`y` as an array in which classes that differ stay different.
 
     `InvalidTarget` for ragged data; for classes that are equal in the array only, as 1 and "1" are, True and 1, or
-    2**53 and 2**53 + 1 beside 0.5; for classes without an order, such as None beside texts.
+    2**53 and 2**53 + 1 beside 0.5; for classes without an order, such as None beside texts. `InvalidType` for a mask.
     """
+    require_unmasked(y=y)
     if not isinstance(y, list | tuple) and np.asarray(y).dtype.kind != "O":
         return np.asarray(y)
     entries = y if isinstance(y, list | tuple) else np.asarray(y).tolist()

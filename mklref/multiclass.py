@@ -172,7 +172,7 @@ def encode_classes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
     `InvalidTarget` or `InvalidType` for what is no array of at least two classes that have an order and stay apart.
     """
     sparse = sys.modules.get("scipy.sparse")
-    if isinstance(y, np.ma.MaskedArray) or (sparse is not None and sparse.issparse(y)):
+    if sparse is not None and sparse.issparse(y):
         raise InvalidType(f"y is a {type(y).__name__}; give a plain array with one class for each sample.")
     given = as_one_kind(y)
     if given.shape != (n,):

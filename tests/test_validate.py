@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from makers import make_problem
+from sklearn.kernel_approximation import Nystroem
 
 import mklref
 from mklref import kernels
@@ -24,6 +25,7 @@ from mklref._run import Best, Recorder
 from mklref._validate import checked_count, checked_number, checked_positive
 from mklref.estimators import table_pipeline
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, MKLError
+from mklref.model_selection import evaluate, stability
 from mklref.regularizers import BlockNorm, HalfPower, Tikhonov, WeightedLp
 from mklref.signed import SignedProblem
 from mklref.solution import Status
@@ -243,6 +245,33 @@ def test_each_start_has_as_many_records():
         run.again()
         ends.append([run.add(0, 1.0), run.add(1, 1.0)])
     assert ends == [[None, Status.ITERATION_LIMIT]] * 3
+
+
+X = np.random.default_rng(0).normal(size=(12, 2))
+LABELS, HIDDEN = np.tile([-1.0, 1.0], 6), np.arange(12) == 3
+CLASSIFIER, REGRESSOR = mklref.MKLClassifier("linear"), mklref.MKLRegressor("linear")
+
+
+@pytest.mark.parametrize(
+    ("argument", "hidden", "use"),
+    [
+        ("y", LABELS, lambda y: CLASSIFIER.fit(X, LABELS).score(X, y)),
+        ("sample_weight", np.ones(12), lambda weight: CLASSIFIER.fit(X, LABELS).score(X, LABELS, weight)),
+        ("y", LABELS, lambda y: REGRESSOR.fit(X, LABELS).score(X, y)),
+        ("y", LABELS, lambda y: evaluate(CLASSIFIER, X, y)),
+        ("y", LABELS, lambda y: evaluate(REGRESSOR, X, y)),
+        ("params['sample_weight']", np.ones(12), lambda w: evaluate(REGRESSOR, X, LABELS, params={"sample_weight": w})),
+        ("y", LABELS, lambda y: stability(CLASSIFIER, X, y, fits=2)),
+        ("y", LABELS, mklref.datasets.encode),
+        ("y", LABELS, lambda y: kernels.diagnose([X @ X.T], y)),
+        ("X", X.T[0], lambda x: kernels.factors({"some": Nystroem(n_components=2)}, x[:, None])),
+        ("matrices holds", X.T[0], lambda x: kernels.DiskStack([x[:, None] * x])),
+    ],
+)
+def test_no_mask_is_lost(argument, hidden, use):
+    use(hidden)
+    with pytest.raises(InvalidType, match=rf"{re.escape(argument)}( is)? a masked array; its mask would be lost"):
+        use(np.ma.array(hidden, mask=HIDDEN))
 
 
 def test_reached_comes_before_a_stop_and_both_before_the_limits():

@@ -166,6 +166,8 @@ def encode(y: Any, positive: str | None = None) -> tuple[Array, tuple[str, str]]
     ------
     InvalidTarget
         Not two classes, an entry that is not finite, or `positive` is none of them; the message lists what was found.
+    InvalidType
+        A masked array.
     """
     y = as_one_kind(y)
     if y.ndim != 1:

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
 from mklref._typing import Array
-from mklref._validate import as_one_kind, checked_choice, checked_number, require_one_order, shown
+from mklref._validate import as_one_kind, checked_choice, checked_number, require_one_order, require_unmasked, shown
 from mklref.estimators.base import BaseMKL, Part
 from mklref.estimators.samples import own_errors, require_present
 from mklref.exceptions import InvalidParameter, InvalidTarget
@@ -207,6 +207,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Share of samples whose class is predicted; classes may be Python objects, as in `fit`."""
+        require_unmasked(y=y, sample_weight=sample_weight)
         require_one_order({"X": X, "y": y, "sample_weight": sample_weight}, InvalidTarget)
         return float(super().score(X, _unboxed(np.ravel(y)), sample_weight))
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 
 from mklref._typing import Array
-from mklref._validate import checked_flag, require_one_order
+from mklref._validate import checked_flag, require_one_order, require_unmasked
 from mklref.datasets.record import mean_and_deviation
 from mklref.estimators.base import BaseMKL, Part
 from mklref.estimators.samples import real_targets
@@ -116,5 +116,6 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The coefficient of determination R^2."""
+        require_unmasked(y=y, sample_weight=sample_weight)
         require_one_order({"X": X, "y": y, "sample_weight": sample_weight}, InvalidTarget)
         return float(super().score(X, y, sample_weight))

@@ -21,7 +21,15 @@ import numpy as np
 from mklref._files import checked_path
 from mklref._typing import Array
 from mklref._untrusted import lines_of
-from mklref._validate import checked_choice, checked_count, checked_flag, checked_members, checked_number, shown
+from mklref._validate import (
+    checked_choice,
+    checked_count,
+    checked_flag,
+    checked_members,
+    checked_number,
+    require_unmasked,
+    shown,
+)
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, UnsafeFile
 from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.evaluation import Block, Samples
@@ -372,6 +380,7 @@ def _fitted(transformer: Any, X: Any) -> Any:
 
 def _sliceable(X: Any) -> Any:
     """X with rows for a slice."""
+    require_unmasked(X=X)
     if hasattr(X, "tocsr"):
         return X.tocsr()
     try:

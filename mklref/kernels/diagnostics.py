@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_flag, checked_names, require_one_order
+from mklref._validate import checked_flag, checked_names, require_one_order, require_unmasked
 from mklref.exceptions import InvalidTarget
 from mklref.kernels.stack import KernelStack, stack
 from mklref.kernels.validation import factorises
@@ -177,11 +177,12 @@ def diagnose(kernels: Any, y: Any = None) -> KernelReport:
     Raises
     ------
     InvalidKernel, InvalidType
-        As `stack` does.
+        As `stack` does; a masked y.
     InvalidTarget
         y is not a finite vector with one entry for each sample, in the order of the kernels, or constant.
     """
     given = stack(kernels)
+    require_unmasked(y=y)
     require_one_order({"kernels": kernels, "y": y}, InvalidTarget)
     n = given.shape[1]
     products, sums, units = _moments(given, centered=True)

@@ -15,7 +15,7 @@ import numpy as np
 from mklref._threads import cached_property
 from mklref._typing import Array, FloatArray
 from mklref._untrusted import free_memory
-from mklref._validate import checked_names, checked_number, shown
+from mklref._validate import checked_names, checked_number, require_unmasked, shown
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels.factor_sources import Files, is_array, rows_that_are_there
 from mklref.kernels.protocol import KernelStack, indices
@@ -92,7 +92,7 @@ class DiskStack(KernelStack):
     Raises
     ------
     InvalidType
-        No arrays, or entries that are no float32 or float64.
+        No arrays, sparse or masked ones, or entries that are no float32 or float64.
     InvalidKernel
         Not square, of different orders, or not symmetric.
     """
@@ -104,8 +104,9 @@ class DiskStack(KernelStack):
     def __init__(self, matrices: Any, names: Sequence[str] | None = None) -> None:
         several = isinstance(matrices, list | tuple)
         parts = list(matrices) if several else [matrices]
+        require_unmasked(matrices=matrices)
         for part in parts:
-            if not is_array(part):
+            if not is_array(part) or hasattr(part, "tocsr"):
                 raise InvalidType(
                     f"matrices holds {shown(part)}; give np.memmap, h5py.Dataset or zarr.Array, with their files open."
                 )

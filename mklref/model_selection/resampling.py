@@ -19,7 +19,14 @@ from sklearn.utils import _safe_indexing, get_tags, indexable  # the first is do
 from sklearn.utils.validation import column_or_1d
 
 from mklref._typing import Array
-from mklref._validate import as_one_kind, checked_count, checked_number, checked_verbosity, require_one_order
+from mklref._validate import (
+    as_one_kind,
+    checked_count,
+    checked_number,
+    checked_verbosity,
+    require_one_order,
+    require_unmasked,
+)
 from mklref.datasets import Dataset
 from mklref.estimators.base import BaseMKL
 from mklref.estimators.blocks import Joined, joined
@@ -44,6 +51,7 @@ def samples_of(
     """Samples whose rows can be chosen, blocks of variables as one table; targets (n,) of a model, and groups."""
     if X is None:
         raise InvalidType("X is None; give one sample a row.")
+    require_unmasked(X=X, y=y, groups=groups)
     with own_errors():
         if isinstance(model, BaseMKL) and model._is_precomputed():
             rows: Any = X
@@ -61,6 +69,7 @@ def samples_of(
         targets = column_or_1d(as_one_kind(y) if is_classifier(model) else np.asarray(y), warn=True)
         found = indexable(table, real_targets(targets) if is_regressor(model) else targets, groups)
     for name, own in (params or {}).items():
+        require_unmasked(**{f"params[{name!r}]": own})
         if str(name).rpartition("__")[2] in ("sample_weight", "groups") and np.ndim(own) and len(own) != len(targets):
             raise InvalidInput(
                 f"params[{name!r}] has {len(own)} entries for {len(targets)} samples; give one for each."

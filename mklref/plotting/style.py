@@ -10,7 +10,7 @@ import numpy as np
 
 from mklref._display import shortened
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_count, checked_members, require_finite
+from mklref._validate import as_float_array, checked_count, checked_members, require_finite, require_unmasked
 from mklref.exceptions import InvalidInput, InvalidType, MissingExtra
 
 COLOURS = ("#0072b2", "#c25300", "#009e73", "#cc79a7", "#782dff", "#0096ff", "#f04be1", "#666666")
@@ -116,6 +116,7 @@ def labelled(labels: Sequence[Any] | Array | None, count: int, label: str) -> Ar
     """One label for each sample, or None; `InvalidInput` for another number of them, or no sequence."""
     if labels is None:
         return None
+    require_unmasked(**{label: labels})
     found = np.asarray(labels)
     if found.shape != (count,):
         entries = f"{len(found)} entries" if found.ndim == 1 else f"shape {found.shape}"

@@ -213,7 +213,7 @@ MERGED = {
     "no date": (np.array(["2020-01-01", NAT, "2020-01-02", NAT], dtype="M8[D]"), InvalidTarget, r"y\[1\] is NaT"),
     "None beside texts": (["a", None, "b", "b"], InvalidTarget, "NoneType, str, which have no order"),
     "complex": ([1j, 2.0, 1j, 2.0], InvalidType, "complex128 data, which have no order"),
-    "masked": (np.ma.array([0, 1, 0, 1], mask=[0, 0, 1, 0]), InvalidType, "MaskedArray"),
+    "masked": (np.ma.array([0, 1, 0, 1], mask=[0, 0, 1, 0]), InvalidType, "y is a masked array; its mask would"),
     "a table": ([[0, 1], [1, 0], [0, 1], [1, 1]], InvalidTarget, r"y has shape \(4, 2\)"),
     "ragged": ([[0, 1], [1]], InvalidTarget, "y is ragged"),
 }

@@ -29,6 +29,7 @@ from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, Missi
         (lambda: plotting.surface(None, np.ones((0, 2))), r"X has shape \(0, 2\)", InvalidInput),
         (lambda: plotting.surface(None, [[1.0, np.inf]]), r"X\[0, 1\] is inf", InvalidInput),
         (lambda: plotting.surface(None, np.ones((4, 2)), 3), r"y has shape \(\) for 4 samples", InvalidInput),
+        (lambda: plotting.surface(None, np.ones((2, 2)), np.ma.array([0, 1], mask=[0, 1])), "y is a mask", InvalidType),
         (lambda: plotting.weights([0.5, np.nan]), r"weights\[1\] is nan", InvalidInput),
         (lambda: plotting.weights(THETA, "abcde"), r"names is 'abcde' .*; give a list", InvalidType),
         (lambda: plotting.path([1.0, 2.0], [THETA, THETA * np.nan]), r"of the solutions\[1, 0\] is nan", InvalidInput),
