@@ -41,13 +41,20 @@ class LargeQ:
     """The multipliers z, and mu, from step to step."""
 
     def __init__(self, regularizer: BlockNorm) -> None:
-        self.r = regularizer.reciprocals
+        self.regularizer, self.r = regularizer, regularizer.reciprocals
         self.forget()
 
     def forget(self) -> None:
         """Begin a new path."""
         self.z: Array | None = None
         self.mu = np.inf
+
+    def weights(self, q: Array, errors: Array) -> Array:
+        """The weights (M,) for the squares q of a start, none of them so large that rounding costs more than it gains.
+
+        Norms do not tell them: where g_m is 0, as of a constant kernel beside an intercept, the weight is large.
+        """
+        return self.regularizer.weights_from_dual(np.sqrt(q + 4.0 * errors))
 
     def step(self, theta: Array, q: Array, W: Array, gap: float, errors: Array | float = 0.0) -> Array:
         """The next weights (M,), from the present ones, their squares q, the root W (f, M) and the duality gap.

@@ -218,6 +218,13 @@ class Ladder:
         return None
 
 
+def led_nowhere(loop: Loop, status: Status) -> bool:
+    """Whether a start led to a stall, or to weights so large that rounding leaves more open than the wanted gap."""
+    if status is not Status.OPTIMAL or loop.least_doubt <= loop.tol * max(abs(loop.best.upper), loop.zero):
+        return status is Status.STALLED
+    return loop.solution(status).status is not Status.OPTIMAL
+
+
 def _has_a_path(machine: Any) -> TypeGuard[SMOMachine]:
     """Whether it is a box-constrained quadratic for whose whole Q there is room, as the central path needs it."""
     if isinstance(machine, LazyMachine) and len(machine.beta) > machine.most_of(1):

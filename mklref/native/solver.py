@@ -27,7 +27,7 @@ from mklref.native import tuning
 from mklref.native.active import on_active_samples
 from mklref.native.loop import Loop
 from mklref.native.polish import polished
-from mklref.native.rescue import Ladder
+from mklref.native.rescue import Ladder, led_nowhere
 from mklref.problem import Problem, on_samples
 from mklref.regularizers import Lp
 from mklref.solution import Record, Solution, Status
@@ -242,7 +242,7 @@ def run_from(
                 loop = _loop(problem, start, loop.machine.forms, tol, recorder)
                 loop.spend(start.history.counters)
         status = _followed(loop, None if loop.cold else start)
-        if given and status is Status.STALLED:  # the start may have led nowhere
+        if given and led_nowhere(loop, status):
             first, loop = loop, _loop(problem, None, None, tol, recorder)
             loop.best, loop.told = first.best, first.told
             loop.spend(first.counters())
@@ -317,7 +317,11 @@ def _first_weights(loop: Loop, start: Any) -> Array:
     machine, regularizer = loop.machine, loop.problem.regularizer
     if start is not None:
         machine.warm = True
-        own = regularizer.weights_from_norms(start.weights * np.sqrt(machine.forms.squares))
+        squares = machine.forms.squares
+        if loop.large_q is None:
+            own = regularizer.weights_from_norms(start.weights * np.sqrt(squares))
+        else:
+            own = loop.large_q.weights(squares, machine.weights_error())
         said = own.any() and np.isfinite(own).all()  # those of f = 0 say nothing
         return own if said else equal_weights(loop.problem)
     weights = weights_of_a_part(loop)

@@ -10,7 +10,7 @@ import pytest
 from makers import make_problem
 from native.solving import loop_on
 
-from mklref import Problem, solve
+from mklref import Problem, solve, solve_path
 from mklref.native.large_q import LargeQ
 from mklref.regularizers import BlockNorm
 from mklref.solution import Status
@@ -218,3 +218,20 @@ def test_curvature_that_rounding_leaves_of_squares_of_0_is_no_infinite_step(seed
         assert np.isfinite(solve(problem, tol=1e-10).certificate.gap)
     step = LargeQ(BlockNorm(3)).step(np.ones(1), np.zeros(1), np.array([[0.1]]), 1e-3)
     np.testing.assert_allclose(step, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("degenerate", "loss", "q", "seed"),
+    [
+        ("constant_kernel", "squared", 4, 1),
+        ("constant_kernel", "huber", 32, 0),
+        ("constant_kernel", "hinge", np.inf, 1),
+        ("low_rank", "hinge", np.inf, 3),
+    ],
+)
+def test_along_a_path_points_are_solved_as_well_as_by_themselves(degenerate, loss, q, seed):
+    """Of a constant kernel beside an intercept the norm is 0: weights of 1e9 were reached, and rounding with them."""
+    problem = make_problem(loss=loss, seed=seed, degenerate=degenerate, n=15, M=3, regularizer=BlockNorm(q))
+    values = [0.01, 0.3, 5.0, 100.0]
+    for path in (solve_path(problem, C=values), solve_path(problem, C=values[::-1])):
+        assert [solution.status for solution in path] == [Status.OPTIMAL] * 4
