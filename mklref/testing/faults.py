@@ -21,7 +21,7 @@ FAULTS: dict[str, str] = {
     "unsigned dual_coef": "alpha_i >= 0 was returned where beta_i = alpha_i y_i, or alpha_i - alpha_i*, is expected.",
     "negated dual_coef": "-beta is optimal: labels were flipped, or the classes are counted the other way round.",
     "scaled dual_coef": "A multiple of beta is optimal: dual variables in other units, such as beta/C.",
-    "permuted samples": "The samples are in another order than those of the problem, for instance sorted by class.",
+    "permuted samples": "The samples, or their targets, are in another order than in the problem, as sorted by class.",
     "permuted machines": "Rows of dual_coef and intercepts are in another order than the machines of the problem.",
     "relabelled samples": "The point is optimal for other labels of a few samples: a mask or an index went wrong.",
     "missing intercept constraint": "The point is optimal without an intercept: nothing held sum beta = 0.",

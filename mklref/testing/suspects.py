@@ -181,6 +181,15 @@ def labels(problem: Problem, point: Point) -> Iterator[Reading]:
             yield from _relabelled(problem, point, wrong | silent)
 
 
+def moved_targets(problem: Problem, point: Point) -> Iterator[Reading]:
+    """Targets that are a row away from their samples, or in the opposite order."""
+    y = problem.y
+    for where, moved in {"a row late": np.roll(y, 1), "a row early": np.roll(y, -1), "backwards": y[::-1]}.items():
+        if not np.array_equal(moved, y):
+            text = f"it is optimal for the targets {where}."
+            yield from restated("permuted samples", text, problem, point, y=moved)
+
+
 def silent_labels(problem: Problem, point: Point) -> Iterator[Reading]:
     """Other labels for the samples that are wrong and have no dual variable, which may have been dropped as well."""
     wrong, silent = _wrong_labels(problem, point)
@@ -264,6 +273,7 @@ EXACT: tuple[Suspect, ...] = (
     cost_that_fits,
     data.scale_that_fits,
     data.ridge,
+    moved_targets,
     labels,
 )
 """Suspects whose numbers somebody could have meant, the simplest first: where several fit, all are listed so.

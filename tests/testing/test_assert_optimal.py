@@ -344,3 +344,17 @@ def test_wrong_answers_at_an_absurd_C_get_a_verdict_and_no_other_error(loss, C, 
         for beta, theta in ((rng.normal(size=24), None), (C * rng.normal(size=24), np.ones(4))):
             with pytest.raises(AssertionError, match=r"^not optimal: "):
                 assert_optimal(problem, beta, weights=theta, intercept=0.1)
+
+
+@pytest.mark.parametrize("loss", ["squared", "hinge", "logistic"])
+@pytest.mark.parametrize(
+    ("where", "moved"),
+    [("a row late", lambda y: np.roll(y, 1)), ("a row early", lambda y: np.roll(y, -1)), ("backwards", np.flip)],
+)
+def test_targets_that_are_not_those_of_their_samples_are_named(loss, where, moved):
+    """An index that is off by one; such answers were "machine not solved"."""
+    problem = make_problem(loss=loss, seed=3, regularizer=L43)
+    other = solve(problem.replace(y=moved(problem.y)), tol=1e-9)
+    (finding,) = judge(problem, Answer(other.dual_coef, other.weights, other.intercept)).findings
+    assert finding.fault == "permuted samples"
+    assert f"it is optimal for the targets {where}" in finding.text
