@@ -102,14 +102,15 @@ def test_precomputed_kernels_in_both_layouts(three_classes, method, center):
             np.testing.assert_allclose(model.decision_function(new), expected, atol=1e-4)
 
 
-def test_as_many_kernels_as_samples(three_classes):
-    """(n, n, n): symmetry tells the layouts apart."""
+@pytest.mark.parametrize("unit", [1.0, 2.0**-60])
+def test_as_many_kernels_as_samples(three_classes, unit):
+    """(n, n, n): symmetry tells the layouts apart, in every unit."""
     X, y, X_new = three_classes
     family = gaussian(np.geomspace(0.3, 5.0, 36))
-    K, K_new = family.fit(X).dense(), family.fit(X).new(X_new)
+    K, K_new = unit * family.fit(X).dense(), unit * family.fit(X).new(X_new)
     expected = MKLClassifier(family, normalize=None, norm=2.0).fit(X, y).decision_function(X_new)
     for axis in (0, -1):
-        model = MKLClassifier("precomputed", normalize=None, norm=2.0).fit(np.moveaxis(K, 0, axis), y)
+        model = MKLClassifier("precomputed", C=1 / unit, normalize=None, norm=2.0).fit(np.moveaxis(K, 0, axis), y)
         np.testing.assert_allclose(model.decision_function(np.moveaxis(K_new, 0, axis)), expected, atol=1e-3)
 
 
