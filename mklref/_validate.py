@@ -127,7 +127,7 @@ def checked_choice(label: str, value: Any, known: Iterable[str]) -> str:
     """`value` if it is one of the known texts, else `InvalidParameter` with these."""
     if not isinstance(value, str) or value not in known:
         raise InvalidParameter(f"{label} = {shown(value)} is unknown; known names: {', '.join(known)}.")
-    return value
+    return str(value)  # of a text of NumPy, which HDF5 does not take
 
 
 def checked_flag(label: str, value: Any) -> bool:

@@ -26,7 +26,7 @@ from mklref._validate import checked_count, checked_number, checked_positive
 from mklref.estimators import table_pipeline
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, MKLError
 from mklref.model_selection import evaluate, stability
-from mklref.regularizers import BlockNorm, HalfPower, Tikhonov, WeightedLp
+from mklref.regularizers import BlockNorm, ElasticNet, HalfPower, Tikhonov, WeightedLp
 from mklref.signed import SignedProblem
 from mklref.solution import Status
 
@@ -272,6 +272,12 @@ def test_no_mask_is_lost(argument, hidden, use):
     use(hidden)
     with pytest.raises(InvalidType, match=rf"{re.escape(argument)}( is)? a masked array; its mask would be lost"):
         use(np.ma.array(hidden, mask=HIDDEN))
+
+
+def test_texts_of_numpy_are_texts():
+    """As drawn by a Generator, or out of an array: h5py wrote no problem with one."""
+    assert type(ElasticNet(0.5, np.str_("ivanov")).form) is str
+    assert type(mklref.MulticlassProblem([X @ X.T], LABELS, strategy=np.str_("one_vs_one")).strategy) is str
 
 
 def test_reached_comes_before_a_stop_and_both_before_the_limits():

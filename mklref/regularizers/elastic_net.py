@@ -52,7 +52,7 @@ class ElasticNet(Regularizer):
     def __post_init__(self) -> None:
         remedy = "for 0 use Power(1) (tikhonov) or Lp(1) (ivanov), for 1 use Lp(inf)."
         object.__setattr__(self, "lam", checked_number("lam", self.lam, "(0, 1)", lambda lam: 0.0 < lam < 1.0, remedy))
-        checked_choice("form", self.form, ("tikhonov", "ivanov"))
+        object.__setattr__(self, "form", checked_choice("form", self.form, ("tikhonov", "ivanov")))
 
     @property
     def degree(self) -> float | None:
