@@ -13,7 +13,7 @@ from __future__ import annotations
 import numbers
 import operator
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
 
@@ -274,53 +274,6 @@ def checked_targets(y: Any, n: int) -> Array:
         raise InvalidTarget(f"n = {n} sample; give at least two.")
     require_finite(array, "y", InvalidTarget)
     return array.astype(np.float64, copy=False)
-
-
-def require_one_order(parts: Mapping[str, Any], error: type[InvalidInput] = InvalidInput) -> Any:
-    """The names of the rows of the first data frame or series that has some; those of rows counted from 0 come last.
-
-    The error where samples, by such names, are in different orders in two parts. Of parts that share no names, lag by
-    some rows, name rows twice, or count what is not numbered so elsewhere, nobody can say that their rows do not belong
-    together. Of a list of data frames each one is compared; series in a list are rows.
-    """
-    known: dict[str, Any] = {}
-    for label, part in each_frame(parts, dimensions=(2,)):
-        index: Any = getattr(part, "index", None)
-        if not hasattr(index, "equals") or any(index.equals(other) for other in known.values()):
-            continue
-        for first, other in known.items():
-            if len(index) == len(other) and index.is_unique and other.is_unique:
-                rows, others = index.tolist(), other.tolist()  # pandas compares no indices of all kinds
-                shared = set(rows).intersection(others)
-                if len(shared) < len(rows) and (counts_rows(index) or counts_rows(other)):
-                    continue
-                pairs = zip(*([name for name in names if name in shared] for names in (others, rows)), strict=False)
-                for i, (a, b) in enumerate(pairs):
-                    if {a} != {b}:  # as a missing name has no truth value
-                        raise error(
-                            f"{first} and {label} have their samples in different orders: of those in both, number {i} "
-                            f"is {a!r} in the first, {b!r} in the second. Bring one into the order of the other, "
-                            ".loc[index], or, if their rows are in one order, drop the names, .reset_index(drop=True)."
-                        )
-        known[label] = index
-    return min(known.values(), key=counts_rows, default=None)
-
-
-def each_frame(parts: Mapping[str, Any], dimensions: tuple[int, ...] = (1, 2)) -> Iterator[tuple[str, Any]]:
-    """The parts, and in place of a list or mapping the series and data frames in it, or those of these dimensions."""
-    for label, part in parts.items():
-        if isinstance(part, list | tuple | Mapping):
-            inner = part.items() if isinstance(part, Mapping) else enumerate(part)
-            yield from (
-                (f"{label}[{key!r}]", one) for key, one in inner if hasattr(one, "iloc") and one.ndim in dimensions
-            )
-        else:
-            yield label, part
-
-
-def counts_rows(index: Any) -> bool:
-    """Whether pandas has counted the rows from 0, as it does where nobody names them."""
-    return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
 
 
 def positive_vector(label: str, value: Any, remedy: str) -> Array:

@@ -17,16 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref import _display
+from mklref._names import require_one_order
 from mklref._typing import Array
-from mklref._validate import (
-    as_float_array,
-    checked_flag,
-    checked_positive,
-    checked_targets,
-    read_only,
-    require_finite,
-    require_one_order,
-)
+from mklref._validate import as_float_array, checked_flag, checked_positive, checked_targets, read_only, require_finite
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget, InvalidType
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
 from mklref.losses import Loss, as_loss
@@ -170,7 +163,8 @@ class Problem(Frozen):
     ) -> None:
         put = self._put
         put("kernels", stack(kernels))
-        require_one_order({"kernels": kernels, "y": y, "sample_weight": sample_weight})
+        given = {"kernels": kernels, "y": y, "sample_weight": sample_weight}
+        require_one_order(given, known=self.kernels.sample_names)
         put("loss", as_loss(loss))
         put("regularizer", as_regularizer(regularizer))
         remedy = "it weighs the summed loss. For a hard margin use a large finite value."

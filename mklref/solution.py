@@ -12,6 +12,7 @@ import numpy as np
 
 from mklref import _display
 from mklref._files import read_arrays, require_format, well_formed, write_arrays
+from mklref._names import Naming, require_named
 from mklref._typing import Array
 from mklref._validate import require_finite
 from mklref.certificate import Certificate
@@ -104,6 +105,8 @@ class Solution:
     """Reference only: what the solver says of that value, "optimal" or "optimal_inaccurate"."""
     raw: Self | None = None
     """Reference only: the solver's own point with its own certificate; None where this point is not polished."""
+    sample_names: tuple[Naming, ...] = ()
+    """Each way in which data frames named the training samples (n,), as `KernelStack` has them; saved with the rest."""
 
     def decision_function(self, kernels_new: Any) -> Array:
         """Scores of new samples.
@@ -120,8 +123,8 @@ class Solution:
         Raises
         ------
         InvalidInput
-            Wrong number of kernels or of training samples, with both numbers; data frames whose names differ from one
-            another (those of the training samples are not known here); or entries that are not finite.
+            Wrong number of kernels or of training samples, with both numbers; data frames whose columns are not the
+            training samples, by their names, in the order of the training; or entries that are not finite.
         InvalidType
             Complex, sparse, masked, object or bool data.
         """
@@ -132,9 +135,10 @@ class Solution:
                 raise InvalidInput(
                     f"kernels_new has shape {kernels_new.shape}; expected ({len(self.weights)}, k, {n})."
                 )
+            require_named("kernels_new", kernels_new, self.sample_names)
             applied = [self.weights @ kernels_new.apply(row) for row in np.atleast_2d(self.dual_coef)]
             return np.asarray(np.transpose(applied).reshape(columns.shape) + self.intercept)
-        blocks = checked_blocks(kernels_new, len(self.weights), n)
+        blocks = checked_blocks(kernels_new, len(self.weights), n, self.sample_names)
         with np.errstate(over="ignore", invalid="ignore"):
             terms = [weight * (block @ columns) for weight, block in zip(self.weights, blocks, strict=True)]
             scores = np.asarray(np.sum(terms, axis=0) + self.intercept)
@@ -162,15 +166,18 @@ class Solution:
             "solver": self.solver,
             "certificate": self.certificate.to_dict(),
         }
+        if self.sample_names and not prefix:
+            facts["sample_names"] = self.sample_names
         return arrays, {**facts, "value": self.value, "claimed": self.claimed} if self.claimed else facts
 
     @classmethod
     def _from_parts(cls, arrays: dict[str, Any], facts: dict[str, Any], ndim: int, prefix: str = "") -> Self:
         """The inverse of `_parts`, with the raw point if there is one; strict in the names of both."""
         said = {name for name in ("value", "claimed") if name in facts}
+        named = {"sample_names"} & set(facts)
         raw = {"raw"} if "raw" in facts and not prefix else set()
         names = [f"{part}{name}" for part in ("", "raw_")[: 1 + len(raw)] for name in cls._ARRAYS]
-        require_names(facts, {*_FACTS, *said, *raw} - ({"format"} if prefix else set()), "facts")
+        require_names(facts, {*_FACTS, *said, *raw, *named} - ({"format"} if prefix else set()), "facts")
         if not prefix:
             require_names(arrays, names, "arrays")
         b = saved_each(facts, "intercept", float)
@@ -182,6 +189,9 @@ class Solution:
         }
         if np.shape(b) != points["dual_coef"].shape[:-1]:
             raise ValueError(f"its intercepts {b} do not fit dual_coef of shape {points['dual_coef'].shape}")
+        namings = facts["sample_names"] if named else []
+        if any(len(names) != points["dual_coef"].shape[-1] for names in namings):
+            raise ValueError(f"its sample_names do not fit dual_coef of shape {points['dual_coef'].shape}")
         return cls(
             **points,
             intercept=np.array(b) if ndim == 2 else b,
@@ -192,6 +202,7 @@ class Solution:
             value=saved(facts, "value", float) if said else np.nan,
             claimed=saved(facts, "claimed", str) if said else "",
             raw=cls._from_parts(arrays, facts["raw"], ndim, "raw_") if raw else None,
+            sample_names=tuple(saved({"sample_names": names}, "sample_names", tuple) for names in namings),
         )
 
     @classmethod

@@ -24,6 +24,7 @@ ORDER = (
     "_typing",
     "_display",
     "exceptions",
+    "_names",
     "_validate",
     "_own",
     "_untrusted",

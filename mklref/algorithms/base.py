@@ -261,7 +261,8 @@ class Run:
         certificate = certify(problem, beta, weights=point.weights, intercept=b)
         status = status.confirmed(certificate.is_optimal(self.tol))
         known = history or History()
-        return Solution(beta, point.weights, b, certificate.objective, certificate, status, known, self.solver)
+        facts = (b, certificate.objective, certificate, status, known, self.solver)
+        return Solution(beta, point.weights, *facts, sample_names=problem.kernels.sample_names)
 
 
 def require(fits: bool, solver: str, problem: Problem, made_for: str, remedy: str) -> None:

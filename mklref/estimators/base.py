@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 from contextlib import suppress
 from functools import partial
+from itertools import chain
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -13,8 +14,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import TransformerTags
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
+from mklref._names import Naming, namings, require_one_order, require_same_samples
 from mklref._typing import Array
-from mklref._validate import checked_choice, checked_verbosity, require_one_order, require_unmasked
+from mklref._validate import checked_choice, checked_verbosity, require_unmasked
 from mklref.certificate import Bounds
 from mklref.estimators.blocks import SparseFamily, holds_sparse, holds_times, is_sparse, joined, of_products
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
@@ -22,7 +24,6 @@ from mklref.estimators.gram import (
     PRECOMPUTED,
     NewKernels,
     family_of,
-    namings,
     normalized,
     raw_family,
     raw_precomputed,
@@ -53,7 +54,6 @@ from mklref.kernels.fitted import as_texts
 from mklref.kernels.functions import grouped
 from mklref.kernels.storage import STORAGES
 from mklref.kernels.transforms import Normalizer
-from mklref.kernels.validation import names_along
 from mklref.multiclass import MulticlassProblem
 from mklref.native import solve
 from mklref.problem import Problem
@@ -137,12 +137,12 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
             for name in ("feature_names_in_", "kernel_groups_"):  # of an earlier fit
                 self.__dict__.pop(name, None)
             self.n_features_in_ = len(samples_first(X))
-            self._labels = namings(X) or None
+            self._labels = [*chain.from_iterable(namings(X))] or None
         else:
             X = joined(X)
             self._labels = labels_of(X)
         if y:
-            require_one_order({"X": X, "y": y[0]}, InvalidTarget)
+            require_one_order({"X": X, "y": y[0]}, InvalidTarget, self._sample_names)
         if not self._is_precomputed():
             texts = self._texts(X, reset=True)
             if texts is None:
@@ -276,7 +276,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         with self._fitting():
             given = {"X": X, "y": y, "sample_weight": sample_weight}
             X, y = self._checked_data(X, y)
-            require_one_order(given)
+            require_one_order(given, known=self._sample_names)
             kept = self._kept(X, sample_weight, y)
             y = y[kept.indices]
             self._require_targets(y)
@@ -354,15 +354,19 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
     def _active(self) -> Any:
         return np.flatnonzero(np.atleast_2d(self.weights_).any(axis=0))
 
+    @property
+    def _sample_names(self) -> tuple[Naming, ...]:
+        """Each way in which data frames of Gram matrices named the training samples."""
+        if not self._is_precomputed() or not self._labels:
+            return ()
+        n = self.n_features_in_
+        return tuple(tuple(self._labels[k : k + n]) for k in range(0, len(self._labels), n))
+
     def _checked_new(self, X: Any) -> Any:
         """New samples with the columns of the training samples; precomputed kernels as they are."""
         require_unmasked(X=X)
         if hasattr(self._new_kernels, "checked"):  # matrices, of the user or of a fold
-            known = self._labels or []
-            for one in X if isinstance(X, list | tuple) else [X]:
-                own = names_along(one, "columns") if known else None
-                if own and own not in [known[k : k + len(own)] for k in range(0, len(known), len(own))]:
-                    require_columns(own, known[: len(own)])
+            require_same_samples({}, {"X": X}, self._sample_names)
             return self._new_kernels.checked(X)
         X = joined(X)
         names = named(X)

@@ -23,9 +23,10 @@ from typing import Any
 
 import numpy as np
 
+from mklref._names import require_one_order
 from mklref._typing import Array, FloatArray
 from mklref._untrusted import require_room
-from mklref._validate import checked_flag, require_one_order, require_unmasked, required
+from mklref._validate import checked_flag, require_unmasked, required
 from mklref.exceptions import InvalidInput, InvalidType, UnsafeFile
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.evaluation import Block, Samples

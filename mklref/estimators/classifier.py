@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from mklref._names import require_one_order
 from mklref._typing import Array
-from mklref._validate import as_one_kind, checked_choice, checked_number, require_one_order, require_unmasked, shown
+from mklref._validate import as_one_kind, checked_choice, checked_number, require_unmasked, shown
 from mklref.estimators.base import BaseMKL, Part
 from mklref.estimators.samples import own_errors, require_present
 from mklref.exceptions import InvalidParameter, InvalidTarget

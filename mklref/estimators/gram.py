@@ -10,8 +10,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from mklref._names import require_one_order, require_same_samples
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, require_finite, require_one_order
+from mklref._validate import as_float_array, require_finite
 from mklref.estimators.blocks import Joined, SparseFamily, is_sparse
 from mklref.estimators.factors import FactorFamily
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
@@ -28,7 +29,6 @@ from mklref.kernels import (
 )
 from mklref.kernels.fitted import Training
 from mklref.kernels.transforms import VANISHING, Normalizer, Transform
-from mklref.kernels.validation import names_along, require_same_samples
 
 PRECOMPUTED = "precomputed"
 
@@ -188,14 +188,6 @@ def kernels_last(array: FloatArray) -> bool:
         )
     allowed = 1e-8 * np.abs(array[np.isfinite(array)]).max(initial=0.0)
     return last and not (first and np.allclose(array, np.swapaxes(array, 1, 2), 1e-6, allowed, equal_nan=True))
-
-
-def namings(X: Any) -> list[str]:
-    """Each way in which data frames of Gram matrices name the training samples, one after the other."""
-    every = (
-        names_along(one, axis) for one in (X if isinstance(X, list | tuple) else [X]) for axis in ("index", "columns")
-    )
-    return [name for names in dict.fromkeys(tuple(names) for names in every if names) for name in names]
 
 
 def _stacked(X: Any, *, new: bool = False) -> FloatArray:

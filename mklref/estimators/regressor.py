@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import RegressorMixin
 
+from mklref._names import require_one_order
 from mklref._typing import Array
-from mklref._validate import checked_flag, require_one_order, require_unmasked
+from mklref._validate import checked_flag, require_unmasked
 from mklref.datasets.record import mean_and_deviation
 from mklref.estimators.base import BaseMKL, Part
 from mklref.estimators.samples import real_targets

@@ -25,16 +25,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mklref._files import well_formed
+from mklref._names import require_one_order
 from mklref._typing import Array
-from mklref._validate import (
-    as_float_array,
-    check_limits,
-    checked_choice,
-    checked_integer,
-    checked_verbosity,
-    require_one_order,
-    shown,
-)
+from mklref._validate import as_float_array, check_limits, checked_choice, checked_integer, checked_verbosity, shown
 from mklref.certificate.verdict import saved
 from mklref.estimators.base import BaseMKL
 from mklref.estimators.folds import Point, folds_of, memberships, points_of_fold, require_classes, splits_of
@@ -88,7 +81,7 @@ class Searching(BaseMKL):
         model = self._plain()(**({name: given[name] for name in names if name in given} | own))
         labelled = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
         X, y = model._checked_data(X, y)
-        require_one_order(labelled)
+        require_one_order(labelled, known=model._sample_names)
         splits = splits_of(self.cv, y, groups, f"cv = {self.cv}", classifies=is_classifier(self))
         kept = model._kept(X, sample_weight, y, memberships(splits, len(y)))
         weight = None if sample_weight is None else np.broadcast_to(np.asarray(sample_weight, dtype=float), y.shape)

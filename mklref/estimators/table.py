@@ -22,8 +22,9 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from mklref._names import require_one_order
 from mklref._typing import Array
-from mklref._validate import require_one_order, shown
+from mklref._validate import shown
 from mklref.datasets.record import mean_and_deviation
 from mklref.estimators import cells as reading
 from mklref.estimators.cells import ENOUGH, FOLDED, KINDS, MOST_LEVELS, SPELLED, Reading

@@ -7,16 +7,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mklref._names import require_one_order
 from mklref._typing import Array, FloatArray
-from mklref._validate import (
-    checked_array,
-    checked_flag,
-    checked_number,
-    checked_rng,
-    checked_targets,
-    read_only,
-    require_one_order,
-)
+from mklref._validate import checked_array, checked_flag, checked_number, checked_rng, checked_targets, read_only
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, NotApplicable
 from mklref.kernels.stack import ArrayStack, stack
 
@@ -87,7 +80,7 @@ class EvidenceProblem:
 
         given = self.kernels
         put("kernels", _checked_kernels(given))
-        require_one_order({"kernels": given, "y": self.y})
+        require_one_order({"kernels": given, "y": self.y}, known=self.kernels.sample_names)
         put("y", _checked_targets(self.y, self.n_samples))
         put("noise_variance", checked_variance("noise_variance", self.noise_variance))
         put("noise_floor", self._checked_floor())
@@ -192,7 +185,9 @@ def _checked_kernels(kernels: Any) -> ArrayStack:
     changed = [_semidefinite(matrix) for matrix in checked.matrices]
     if all(new is matrix for new, matrix in zip(changed, checked.matrices, strict=True)):
         return checked
-    return ArrayStack.trusted([matrix.astype(np.float64, copy=False) for matrix in changed], checked.names)
+    made = ArrayStack.trusted([matrix.astype(np.float64, copy=False) for matrix in changed], checked.names)
+    made.sample_names = checked.sample_names
+    return made
 
 
 def _semidefinite(matrix: FloatArray) -> FloatArray:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
+from mklref._names import Naming
 from mklref._typing import Array
 from mklref._validate import checked_array, checked_flag
 from mklref.evidence.likelihood import MarginalLikelihood, Stationarity, judge
@@ -91,6 +92,8 @@ class EvidenceSolution:
     """The Cholesky factor of Kbar (n, n)."""
     restart_objectives: Array = field(default_factory=lambda: np.empty(0))
     """phi where each start ended, the given start first: how many local answers were seen."""
+    sample_names: tuple[Naming, ...] = ()
+    """Each way in which data frames named the training samples (n,)."""
 
     @property
     def log_evidence(self) -> float:
@@ -112,8 +115,8 @@ class EvidenceSolution:
         Raises
         ------
         InvalidInput
-            Wrong number of kernels or of training samples, with both numbers; data frames whose names differ from one
-            another (those of the training samples are not known here); or entries that are not finite.
+            Wrong number of kernels or of training samples, with both numbers; data frames whose columns are not the
+            training samples, by their names, in the order of the training; or entries that are not finite.
         InvalidType
             Complex, sparse, masked, object or bool data.
         """
@@ -155,7 +158,7 @@ class EvidenceSolution:
 
     def _cross_covariance(self, kernels_new: Any) -> Array:
         """c(x) for each new sample, (k, n)."""
-        blocks = checked_blocks(kernels_new, len(self.weights), len(self.dual_coef))
+        blocks = checked_blocks(kernels_new, len(self.weights), len(self.dual_coef), self.sample_names)
         return np.asarray(sum(weight * block for weight, block in zip(self.weights, blocks, strict=True)))
 
     def _checked_diagonals(self, diagonals: Any, k: int) -> Array:
@@ -177,6 +180,7 @@ def solution_at(
     of, alpha, factor = point.problem, point.alpha, point.factor
     if isinstance(of, Whitened):
         alpha, factor = of.unwhitened(alpha, factor)
+        of = of.given
     return EvidenceSolution(
         dual_coef=alpha,
         weights=point.weights,
@@ -189,4 +193,5 @@ def solution_at(
         history=history,
         factor=factor,
         restart_objectives=np.array([point.value]),
+        sample_names=of.kernels.sample_names,
     )

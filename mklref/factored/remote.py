@@ -80,6 +80,7 @@ class DistributedStack(FactorStack):
     def of(cls, stack: FactorStack, client: Any, timeout: float = TIMEOUT) -> DistributedStack:
         """A stack of this process on the workers: its shards, or one for each worker."""
         made = cls.__new__(cls)
+        made.sample_names = stack.sample_names
         if len(stack.edges) == 2:
             workers = len(client.ncores()) if getattr(client, "status", None) == "running" else 1
             stack = stack.sharded(int(np.clip(workers, 1, stack.shape[1])))
@@ -184,7 +185,7 @@ class DistributedStack(FactorStack):
         made = type(self).__new__(type(self))
         cuts = np.searchsorted(index, self.edges)
         own = [index[a:b] - first for (a, b), first in zip(pairwise(cuts), self.edges, strict=False)]
-        made.cluster = self.cluster
+        made.cluster, made.sample_names = self.cluster, self._names_at(index)
         made.chosen = [new if old is None else old[new] for new, old in zip(own, self.chosen, strict=True)]
         told = {"names": self.names, "ranks": self.ranks, "sparse": self.sparse, "dtype": self._dtype}
         made._described(told, [len(one) for one in own])

@@ -251,9 +251,8 @@ def _solution(
     own, weights, certificate = min(judged, key=lambda one: one[2].gap)
     status = status.confirmed(certificate.is_optimal(tol))
     history = History(tuple(path.recorder.records), path.counters)
-    return Solution(
-        own, weights, certificate.intercept, certificate.objective, certificate, status, history, "factored"
-    )
+    facts = (certificate.intercept, certificate.objective, certificate, status, history, "factored")
+    return Solution(own, weights, *facts, sample_names=problem.kernels.sample_names)
 
 
 def _or_earlier(problem: Problem, path: Path, solution: Solution, tol: float) -> Solution:

@@ -61,7 +61,7 @@ class DistributedLazyStack(LazyStack):
         checked_number("timeout", timeout, "(0, inf)", lambda x: x > 0.0, "seconds that a product may take.")
         check_client(client)
         super().__init__(stack.fitted, cache=stack.cache, precision=stack.precision)
-        self.client, self.timeout = client, timeout
+        self.client, self.timeout, self.sample_names = client, timeout, stack.sample_names
         most = stack.shape[1]
         wanted = _EACH * len(client.ncores()) if tiles is None else tiles
         self.tiles = min(most, checked_count("tiles", wanted, 1, "pieces of a product."))

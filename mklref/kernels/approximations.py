@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mklref._files import checked_path
+from mklref._names import along, names_in, require_one_order
 from mklref._typing import Array
 from mklref._untrusted import lines_of
 from mklref._validate import (
@@ -90,6 +91,8 @@ def factors(parts: Mapping[str, Any], X: Any = None, *, keep: bool = True, dtype
             raise InvalidInput(f"factor {name!r} is a transformer; give X, the data that it takes.")
         sources.append(Source(_sliceable(own), f"factor {name!r}", _fitted(part, own)))
     stack = TransformedStack(sources, list(parts))
+    labelled = {f"factor {name!r}": part for name, part in parts.items()}
+    stack.sample_names = names_in(require_one_order({"X": X, **labelled}))
     made = any(maker is not None for maker in stack.makers)
     return _kept(stack, dtype) if keep and (made or dtype is not None) else stack
 
@@ -133,7 +136,7 @@ def _kept(stack: T, dtype: Any) -> T:
     for start, stop in stack.blocks():
         rows[start:stop] = stack.read(start, stop)
     kept = type(stack)(np.split(rows, np.cumsum(stack.ranks)[:-1], axis=1), stack.names)
-    kept.makers = stack.makers
+    kept.makers, kept.sample_names = stack.makers, stack.sample_names
     return kept
 
 
@@ -206,6 +209,7 @@ def column_groups(
             scale = 1.0 if factor is None else factor(columns, normalize == "trace", f"group {name!r}")
             parts.append(Source(whole, f"group {name!r}", Columns(columns, scale)))
     stack = FactorStack(parts, list(named))
+    stack.sample_names = names_in(along(X, "index"))
     return _kept(stack, dtype) if keep else stack
 
 

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, Unpack, ove
 import numpy as np
 
 from mklref import _display
+from mklref._names import along, names_in
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, checked_choice, checked_number
 from mklref.exceptions import InvalidInput, InvalidParameter
@@ -115,7 +116,7 @@ class KernelFamily(ABC):
         if kept == "auto":
             kept, choice = chosen(len(raw.kernels), raw.n_samples)
         made = FamilyStack(raw, how) if kept == "memory" else LazyStack(raw, **lazily).normalized(how)
-        made.choice = choice
+        made.choice, made.sample_names = choice, names_in(along(X, "index"))
         return made
 
     def _repr_html_(self) -> str:

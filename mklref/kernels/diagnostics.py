@@ -18,8 +18,9 @@ from typing import Any
 
 import numpy as np
 
+from mklref._names import require_one_order
 from mklref._typing import Array
-from mklref._validate import checked_flag, checked_names, require_one_order, require_unmasked
+from mklref._validate import checked_flag, checked_names, require_unmasked
 from mklref.exceptions import InvalidTarget
 from mklref.kernels.stack import KernelStack, stack
 from mklref.kernels.validation import factorises
@@ -183,7 +184,7 @@ def diagnose(kernels: Any, y: Any = None) -> KernelReport:
     """
     given = stack(kernels)
     require_unmasked(y=y)
-    require_one_order({"kernels": kernels, "y": y}, InvalidTarget)
+    require_one_order({"kernels": kernels, "y": y}, InvalidTarget, given.sample_names)
     n = given.shape[1]
     products, sums, units = _moments(given, centered=True)
     traces = given.traces() - sums.sum(axis=1) / n

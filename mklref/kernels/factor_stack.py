@@ -22,8 +22,9 @@ from typing import Any, Self
 
 import numpy as np
 
+from mklref._names import names_in, require_one_order
 from mklref._typing import Array, FloatArray
-from mklref._validate import checked_count, checked_members, checked_names, require_one_order
+from mklref._validate import checked_count, checked_members, checked_names
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, KernelsLost, NotApplicable
 from mklref.kernels.factor_sources import AT_ONCE, FactorImages, Rows, Source, source_of, summed
 from mklref.kernels.protocol import KernelStack, indices, numbers, sum_in_pairs
@@ -75,7 +76,7 @@ class FactorStack(KernelStack):
             raise InvalidInput("factors is empty; give at least one array L of shape (n, r), for K = L L'.")
         self.names = checked_names(names, len(given))
         labels = [f"factor {name!r}" for name in self.names]
-        require_one_order(dict(zip(labels, given, strict=True)))
+        self.sample_names = names_in(require_one_order(dict(zip(labels, given, strict=True))))
         self.sources = tuple(source_of(factor, label) for factor, label in zip(given, labels, strict=True))
         self.makers = [source.transformer for source in self.sources]
         """What makes the rows of new samples; None where they are given."""
@@ -323,7 +324,7 @@ class FactorStack(KernelStack):
 
     def _made(self, sources: tuple[Source, ...], samples: Any) -> FactorStack:
         made = FactorStack.__new__(FactorStack)
-        made.names, made.sources = self.names, sources
+        made.names, made.sources, made.sample_names = self.names, sources, self._names_at(samples)
         made._describe()
         made.own_diagonals = self.own_diagonals[:, samples]
         return made
@@ -336,7 +337,9 @@ class FactorStack(KernelStack):
 
     def dense_stack(self) -> ArrayStack:
         """The same kernels as matrices, up to rounding, for small n and other solvers."""
-        return ArrayStack.trusted([0.5 * (K + K.T) for K in self.dense()], self.names)
+        made = ArrayStack.trusted([0.5 * (K + K.T) for K in self.dense()], self.names)
+        made.sample_names = self.sample_names
+        return made
 
     def _rows(self, index: Any) -> Array:
         """Rows of L in float64, (k, r)."""

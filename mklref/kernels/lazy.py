@@ -70,7 +70,7 @@ class LazyStack(OnSamples, KernelStack):
                 found.append(how.of_statistics(kernel.diagonal(samples), own, np.float64, f"kernel {name!r}"))
         fitted = replace(self.fitted, transforms=tuple(found))
         made = LazyStack(fitted, cache=self.cache, precision=self.precision)
-        made.choice, made._samples = self.choice, self._samples
+        made.choice, made._samples, made.sample_names = self.choice, self._samples, self.sample_names
         return made
 
     @property
@@ -225,7 +225,7 @@ class LazyStack(OnSamples, KernelStack):
         made = LazyStack(fitted, cache=self.cache, precision=self.precision)
         for precision in self._samples:  # around the same mean, so that the entries are those of the whole
             made._samples[precision] = self._samples[precision].part(samples)
-        made.whole, made.progress = self, self.progress
+        made.whole, made.progress, made.sample_names = self, self.progress, self._names_at(samples)
         return made
 
     whole: LazyStack | None = None

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from mklref._names import require_same_samples
 from mklref._validate import checked_array, checked_choice, checked_members
 from mklref.exceptions import InvalidInput
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
 from mklref.kernels.transforms import METHODS, Normalization, Normalizer
-from mklref.kernels.validation import checked_block, require_same_samples
+from mklref.kernels.validation import checked_block
 
 
 def normalize(K: Any, method: Normalization, K_new: Any = None, diagonal_new: Any = None) -> Any:
@@ -89,6 +90,7 @@ def _transformed(K: Any, K_new: Any, diagonal_new: Any, how: Normalizer) -> Any:
     grams = given.matrices if isinstance(given, ArrayStack) else tuple(given.dense())
     fitted = [how.fit(gram, f"kernels[{m}]") for m, gram in enumerate(grams)]
     train = ArrayStack([own.train(gram) for own, gram in zip(fitted, grams, strict=True)], given.names or None)
+    train.sample_names = given.sample_names
     answer = train.matrices[0] if single else train
     if K_new is None:
         return answer

@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from mklref._names import Naming
 from mklref._threads import cached_property
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, shown
@@ -37,6 +38,8 @@ class KernelStack(ABC):
 
     names: tuple[str, ...] = ()
     """One name for each kernel, where they have any."""
+    sample_names: tuple[Naming, ...] = ()
+    """Each way in which data frames named the n samples that the kernels are of; none where nothing did."""
     costly = True
     """Whether an entry costs more than its place in memory, so that few of them should be asked for."""
 
@@ -146,7 +149,13 @@ class KernelStack(ABC):
         from mklref.kernels.stack import ArrayStack
 
         index = indices(samples, self.shape[1])
-        return ArrayStack([np.ascontiguousarray(rows[:, index]) for rows in self.rows(index)])
+        made = ArrayStack([np.ascontiguousarray(rows[:, index]) for rows in self.rows(index)])
+        made.sample_names = self._names_at(index)
+        return made
+
+    def _names_at(self, samples: Any) -> tuple[Naming, ...]:
+        """`sample_names` of a part."""
+        return tuple(tuple(names[int(i)] for i in samples) for names in self.sample_names)
 
     def quadratic(self, v: Array) -> Array:
         """All values v'K_m v, float64 (M,)."""

@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from mklref._names import namings, require_one_order, require_same_samples
 from mklref._threads import cached_property
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, checked_members, checked_names, require_one_order
+from mklref._validate import as_float_array, checked_members, checked_names
 from mklref.exceptions import InvalidKernel
 from mklref.kernels.protocol import KernelStack as KernelStack, in_pairs, indices, numbers, sums_of_rows
-from mklref.kernels.validation import checked_gram, require_gram, require_psd, require_same_samples, rounding_slack
+from mklref.kernels.validation import checked_gram, require_gram, require_psd, rounding_slack
 
 _LARGE = 128
 """Order of a matrix from which its symmetry saves time in a product."""
@@ -138,7 +139,9 @@ class ArrayStack(KernelStack):
         self.require_psd()
         samples = indices(samples, self.shape[1])
         parts = [matrix.take(samples, axis=0).take(samples, axis=1) for matrix in self.matrices]
-        return ArrayStack.trusted(parts, slack=self.slack)
+        made = ArrayStack.trusted(parts, slack=self.slack)
+        made.sample_names = self._names_at(samples)
+        return made
 
     def rows(self, index: Any) -> FloatArray:
         index = indices(index, self.shape[1])
@@ -266,6 +269,7 @@ def stack(kernels: Any, names: Sequence[str] | None = None) -> KernelStack:
     checked = [checked_gram(array.astype(dtype, copy=False), f"kernels[{m}]") for m, array in enumerate(arrays)]
     made = ArrayStack(checked, names)
     made._gram_checked = True
+    made.sample_names = namings(kernels)
     return made
 
 

@@ -190,5 +190,6 @@ class DiskStack(KernelStack):
         """The stack of some of the samples, which stays on disk."""
         made = DiskStack.__new__(DiskStack)
         made.names, made._matrices, made._files, made._dtype = self.names, self._matrices, self._files, self._dtype
+        made.sample_names = self._names_at(indices(samples, self.shape[1]))
         made._samples, made._entire = self._samples[indices(samples, self.shape[1])], False
         return made

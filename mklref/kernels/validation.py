@@ -9,13 +9,14 @@ semidefinite; that none is found proves nothing.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
+from mklref._names import Naming, require_same_samples
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, checked_number, counts_rows, each_frame, require_finite
+from mklref._validate import as_float_array, checked_number, require_finite
 from mklref.exceptions import AsymmetryWarning, InvalidInput, InvalidKernel, warn
 from mklref.kernels.protocol import KernelStack
 
@@ -78,37 +79,6 @@ def checked_gram(matrix: FloatArray, label: str) -> FloatArray:
     return matrix.T if matrix.flags.f_contiguous else np.ascontiguousarray(matrix)
 
 
-def require_same_samples(training: Mapping[str, Any], new: Mapping[str, Any] | None = None) -> None:
-    """Raise `InvalidInput` where data frames name partly the same samples, or in another order, and partly others.
-
-    Both axes of `training` are of the training samples, and the columns of `new`; its rows are of new ones. Rows that
-    pandas has counted have no names, and names of which none is shared may be of the same samples.
-    """
-    columns = [(label, matrix, "columns") for label, matrix in each_frame(new or {})]
-    both = [(label, matrix, axis) for label, matrix in each_frame(training) for axis in ("index", "columns")]
-    for parts in ([*both, *columns], [(label, matrix, "index") for label, matrix, _ in columns]):
-        known: dict[str, list[str]] = {}
-        for label, matrix, axis in parts:
-            if (names := names_along(matrix, axis)) is None:
-                continue
-            own = f"the {'rows' if axis == 'index' else axis} of {label}"
-            for other, others in known.items():
-                if len(names) == len(others) and names != others and not set(names).isdisjoint(others):
-                    i = next(i for i, name in enumerate(names) if name != others[i])
-                    raise InvalidInput(
-                        f"{other} and {own} are of different samples: number {i} is {others[i]!r} and {names[i]!r}. "
-                        "Give those that all have, in one order, K.loc[names, names], or, if they are the same ones by "
-                        "other names, K.to_numpy()."
-                    )
-            known[own] = names
-
-
-def names_along(matrix: Any, axis: str) -> list[str] | None:
-    """The names that a data frame, or a series, gives to the samples along an axis; None for none."""
-    index: Any = getattr(matrix, axis, None)
-    return list(map(str, index)) if hasattr(index, "equals") and not counts_rows(index) else None
-
-
 def require_room(matrix: FloatArray, label: str) -> None:
     """Raise `InvalidKernel` if a sum of all entries of a semidefinite matrix may leave float64."""
     largest, most = float(np.abs(np.diagonal(matrix)).max()), sys.float_info.max / len(matrix) ** 2
@@ -141,14 +111,15 @@ def require_gram(matrices: Sequence[FloatArray]) -> None:
             raise InvalidKernel(f"kernels[{m}] is not exactly symmetric; {remedy}")
 
 
-def checked_blocks(kernels_new: Any, n_kernels: int, n_samples: int) -> Iterator[Array]:
+def checked_blocks(kernels_new: Any, n_kernels: int, n_samples: int, known: Iterable[Naming] = ()) -> Iterator[Array]:
     """The blocks k_m(new sample, training sample) of an array (M, k, n), a sequence or a stack, each float64 (k, n).
 
-    `InvalidInput` for another number of kernels or of training samples, with both numbers, data frames that name their
-    samples differently, or entries that are not finite; `InvalidType` for complex, sparse, masked, object or bool data.
+    `InvalidInput` for another number of kernels or of training samples, with both numbers, data frames whose columns
+    are not the training samples by names that are `known`, or entries that are not finite; `InvalidType` for complex,
+    sparse, masked, object or bool data.
     """
     matrices = kernels_new
-    require_same_samples({}, {"kernels_new": kernels_new})
+    require_same_samples({}, {"kernels_new": kernels_new}, known)
     if not isinstance(kernels_new, list | tuple):
         given = kernels_new.dense() if isinstance(kernels_new, KernelStack) else kernels_new
         matrices = as_float_array(given, "kernels_new", InvalidInput)

@@ -111,7 +111,8 @@ class Together:
             certificate = certify_images(self.problem, betas, images, weights, None)
         status = status.confirmed(certificate.is_optimal(tol))
         intercept = self.problem.intercepts(np.atleast_1d(certificate.intercept))
-        return Solution(rows, weights, intercept, certificate.objective, certificate, status, history)
+        facts = (intercept, certificate.objective, certificate, status, history)
+        return Solution(rows, weights, *facts, sample_names=self.problem.kernels.sample_names)
 
 
 class Machine(Together, ABC):

@@ -18,13 +18,13 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags, indexable  # the first is documented, and exported for others
 from sklearn.utils.validation import column_or_1d
 
+from mklref._names import require_one_order
 from mklref._typing import Array
 from mklref._validate import (
     as_one_kind,
     checked_count,
     checked_number,
     checked_verbosity,
-    require_one_order,
     require_unmasked,
 )
 from mklref.datasets import Dataset

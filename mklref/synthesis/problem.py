@@ -13,17 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from mklref._names import require_one_order, require_same_samples
 from mklref._typing import Array
-from mklref._validate import (
-    as_float_array,
-    checked_flag,
-    checked_positive,
-    read_only,
-    require_finite,
-    require_one_order,
-)
+from mklref._validate import as_float_array, checked_flag, checked_positive, read_only, require_finite
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
-from mklref.kernels.validation import require_same_samples
 from mklref.losses import Logistic, Loss, Squared, SquaredHinge, as_loss
 from mklref.problem import Frozen
 from mklref.synthesis.proximity import MixedNorm

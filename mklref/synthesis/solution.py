@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref._files import read_arrays, require_format, well_formed, write_arrays
+from mklref._names import require_same_samples
 from mklref._run import Recorder
 from mklref._typing import Array
 from mklref._validate import as_float_array, check_callback, check_limits, require_finite
 from mklref.certificate import Bounds
 from mklref.certificate.verdict import saved
 from mklref.exceptions import InvalidInput
-from mklref.kernels.validation import require_same_samples
 from mklref.solution import History, Record, Status, require_names, saved_array
 from mklref.synthesis.certificate import certify, dual_value, primal_value
 from mklref.synthesis.dictionary import Dictionary

@@ -1,0 +1,146 @@
+"""Names of samples: what data frames, series and stacks call their rows, and which of it goes together.
+
+An index names its rows, unless it counts them from 0, as pandas does where nobody names them. Two namings go together
+if they are equal, or have nothing in common: then they may be names of two kinds for the same samples, of which nobody
+can say that their rows do not belong together. Those that share names and differ somewhere are of other samples, or in
+another order, and refused; so are counted rows beside the same numbers in another order, as of a shuffled table, where
+a fresh column may follow either. Nothing is put into another order: which of two is meant, only the caller knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from mklref.exceptions import InvalidInput
+
+Naming: TypeAlias = tuple[str, ...]
+
+
+def require_one_order(
+    parts: Mapping[str, Any], error: type[InvalidInput] = InvalidInput, known: Iterable[Naming] = ()
+) -> Any:
+    """The names of the rows of the first data frame or series that has some; those of rows counted from 0 come last.
+
+    The error where two parts, or one and the names that are `known` of the samples of kernels, do not go together. Of a
+    list of data frames each one is compared; series in a list are rows.
+    """
+    found: dict[str, Any] = {}
+    for label, part in each_frame(parts, dimensions=(2,)):
+        index: Any = getattr(part, "index", None)
+        if hasattr(index, "equals") and not any(index.equals(other) for other in found.values()):
+            found[label] = index
+    if found:
+        _require_alike([*found.items(), *(("the kernels", names) for names in known)], error)
+    return min(found.values(), key=counts_rows, default=None)
+
+
+def require_same_samples(
+    training: Mapping[str, Any], new: Mapping[str, Any] | None = None, known: Iterable[Naming] = ()
+) -> None:
+    """Raise `InvalidInput` where the names of data frames of kernels do not go together.
+
+    Both axes of `training` are of the training samples, and the columns of `new`, whose names are among the `known`
+    ones if there are any; its rows are of new samples.
+    """
+    columns = [(label, index) for label, part in each_frame(new or {}) if (index := along(part, "columns")) is not None]
+    trained = list(known)
+    for label, index in columns if trained else ():
+        for own in names_in(index):
+            other = next((names for names in trained if not set(names).isdisjoint(own)), trained[0])
+            differs = (i for i, (a, b) in enumerate(zip(own, other, strict=False)) if a != b)
+            if own not in trained and (i := next(differs, -1)) >= 0:  # else there are too few, or too many
+                raise InvalidInput(
+                    f"column {i} of {label} is {own[i]!r}, training sample {i} is {other[i]!r}. Give the training "
+                    "samples in their order, K_new[names], or, if they are the same ones by other names, "
+                    "K_new.to_numpy()."
+                )
+    rows = [(label, index) for label, part in each_frame(new or {}) if (index := along(part, "index")) is not None]
+    both = [
+        (f"the {'rows' if axis == 'index' else axis} of {label}", index)
+        for label, part in each_frame(training)
+        for axis in ("index", "columns")
+        if (index := along(part, axis)) is not None
+    ]
+    _require_alike([*both, *((f"the columns of {label}", index) for label, index in columns)])
+    _require_alike([(f"the rows of {label}", index) for label, index in rows])
+
+
+def require_named(label: str, values: Any, known: Iterable[Naming], what: str = "samples") -> None:
+    """Raise `InvalidInput` unless the names of the entries of a series, or of what has `sample_names`, fit the known.
+
+    Those of a data frame are the names of its columns.
+    """
+    index = along(values, "columns" if np.ndim(values) == 2 else "index")
+    own = [index] if index is not None else getattr(values, "sample_names", ())
+    _require_alike([("the kernels", names) for names in known if own] + [(label, names) for names in own], what=what)
+
+
+def namings(matrices: Any) -> tuple[Naming, ...]:
+    """Each way in which data frames of Gram matrices, or a stack of kernels, name the training samples."""
+    if hasattr(matrices, "sample_names"):
+        return tuple(matrices.sample_names)
+    every = (names_in(along(one, axis)) for _, one in each_frame({"": matrices}) for axis in ("index", "columns"))
+    return tuple(dict.fromkeys(chain.from_iterable(every)))
+
+
+def names_in(index: Any) -> tuple[Naming, ...]:
+    """The names that an index gives, as texts, in a tuple; an empty one if there is none, or it counts."""
+    return () if index is None or counts_rows(index) else (_texts(index),)
+
+
+def along(part: Any, axis: str) -> Any:
+    """The index of pandas along an axis; None where there is none."""
+    index = getattr(part, axis, None)
+    return index if hasattr(index, "equals") else None
+
+
+def counts_rows(index: Any) -> bool:
+    """Whether pandas has counted the rows from 0, as it does where nobody names them."""
+    return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
+
+
+def each_frame(parts: Mapping[str, Any], dimensions: tuple[int, ...] = (1, 2)) -> Iterator[tuple[str, Any]]:
+    """The parts, and in place of a list or mapping the series and data frames in it, or those of these dimensions."""
+    for label, part in parts.items():
+        if isinstance(part, list | tuple | Mapping):
+            inner = part.items() if isinstance(part, Mapping) else enumerate(part)
+            yield from (
+                (f"{label}[{key!r}]", one) for key, one in inner if hasattr(one, "iloc") and one.ndim in dimensions
+            )
+        else:
+            yield label, part
+
+
+def _require_alike(
+    given: list[tuple[str, Any]], error: type[InvalidInput] = InvalidInput, what: str = "samples"
+) -> None:
+    """The error where two of these indices, or namings, do not go together."""
+    if len(given) < 2 or all(counts_rows(index) for _, index in given):
+        return
+    known: list[tuple[str, Naming, bool]] = []
+    for label, index in given:
+        names, counted = _texts(index), counts_rows(index)
+        for first, others, other_counted in known:
+            if len(names) != len(others) or names == others or (shared := set(names)).isdisjoint(others):
+                continue
+            same = shared == set(others)
+            if (counted or other_counted) and not same:
+                continue
+            i = next(i for i, name in enumerate(names) if name != others[i])
+            how = f"have their {what} in different orders" if same else f"are of different {what}"
+            raise error(
+                f"{first} and {label} {how}: number {i} is {others[i]!r} in the first, {names[i]!r} in the second. "
+                f"Give the {what} that both have, in one order, .loc[names], or, if those side by side belong "
+                "together, drop the names, .reset_index(drop=True) or .to_numpy()."
+            )
+        known.append((label, names, counted))
+
+
+def _texts(index: Any) -> Naming:
+    """Names as texts: a file has 1 for "1", and pandas 1.0 where a name is missing."""
+    whole = getattr(getattr(index, "dtype", None), "kind", "") == "f"
+    return tuple(str(name).removesuffix(".0") if whole else str(name) for name in index)
