@@ -13,8 +13,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from mklref.exceptions import InvalidInput
 
 Naming: TypeAlias = tuple[str, ...]
@@ -69,22 +67,30 @@ def require_same_samples(
     _require_alike([(f"the rows of {label}", index) for label, index in rows])
 
 
-def require_named(label: str, values: Any, known: Iterable[Naming], what: str = "samples") -> None:
-    """Raise `InvalidInput` unless the names of the entries of a series, or of what has `sample_names`, fit the known.
-
-    Those of a data frame are the names of its columns.
-    """
-    index = along(values, "columns" if np.ndim(values) == 2 else "index")
-    own = [index] if index is not None else getattr(values, "sample_names", ())
-    _require_alike([("the kernels", names) for names in known if own] + [(label, names) for names in own], what=what)
+def require_named(label: str, own: Iterable[Naming], known: Iterable[Naming], what: str = "samples") -> None:
+    """Raise `InvalidInput` unless the names that something has go together with those that are `known`."""
+    if given := [(label, names) for names in own]:
+        _require_alike([("the kernels", names) for names in known] + given, what=what)
 
 
-def namings(matrices: Any) -> tuple[Naming, ...]:
-    """Each way in which data frames of Gram matrices, or a stack of kernels, name the training samples."""
-    if hasattr(matrices, "sample_names"):
-        return tuple(matrices.sample_names)
-    every = (names_in(along(one, axis)) for _, one in each_frame({"": matrices}) for axis in ("index", "columns"))
+def namings(given: Any) -> tuple[Naming, ...]:
+    """Each way in which data frames of Gram matrices, a series or a stack of kernels name the training samples."""
+    if hasattr(given, "sample_names"):
+        return tuple(given.sample_names)
+    every = (names_in(along(one, axis)) for _, one in each_frame({"": given}) for axis in ("index", "columns"))
     return tuple(dict.fromkeys(chain.from_iterable(every)))
+
+
+def column_names(given: Any) -> tuple[Naming, ...]:
+    """Each way in which data frames name their columns."""
+    return tuple(
+        dict.fromkeys(names for _, one in each_frame({"": given}) for names in names_in(along(one, "columns")))
+    )
+
+
+def last_names(values: Any) -> tuple[Naming, ...]:
+    """The names along the last axis of a series or a data frame."""
+    return names_in(along(values, "columns" if hasattr(values, "columns") else "index"))
 
 
 def names_in(index: Any) -> tuple[Naming, ...]:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref import _display
-from mklref._names import require_one_order
+from mklref._names import require_named, require_one_order
 from mklref._typing import Array
 from mklref._validate import as_float_array, checked_flag, checked_positive, checked_targets, read_only, require_finite
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget, InvalidType
@@ -175,6 +175,7 @@ class Problem(Frozen):
         weight = np.ones(self.n_samples) if self.sample_weight is None else self.sample_weight
         put("costs", _checked_costs(self.C, weight))
         self.regularizer.check(self.n_kernels)
+        require_named("the regularizer", self.regularizer.kernel_names, [self.kernels.names], "kernels")
         if not self.several:  # its machines are checked
             require_loss(self.loss, self.y)
         require_regularizer(self.regularizer, self.n_kernels)

@@ -135,7 +135,7 @@ class Solution:
                 raise InvalidInput(
                     f"kernels_new has shape {kernels_new.shape}; expected ({len(self.weights)}, k, {n})."
                 )
-            require_named("kernels_new", kernels_new, self.sample_names)
+            require_named("kernels_new", kernels_new.sample_names, self.sample_names)
             applied = [self.weights @ kernels_new.apply(row) for row in np.atleast_2d(self.dual_coef)]
             return np.asarray(np.transpose(applied).reshape(columns.shape) + self.intercept)
         blocks = checked_blocks(kernels_new, len(self.weights), n, self.sample_names)
@@ -189,9 +189,6 @@ class Solution:
         }
         if np.shape(b) != points["dual_coef"].shape[:-1]:
             raise ValueError(f"its intercepts {b} do not fit dual_coef of shape {points['dual_coef'].shape}")
-        namings = facts["sample_names"] if named else []
-        if any(len(names) != points["dual_coef"].shape[-1] for names in namings):
-            raise ValueError(f"its sample_names do not fit dual_coef of shape {points['dual_coef'].shape}")
         return cls(
             **points,
             intercept=np.array(b) if ndim == 2 else b,
@@ -202,7 +199,7 @@ class Solution:
             value=saved(facts, "value", float) if said else np.nan,
             claimed=saved(facts, "claimed", str) if said else "",
             raw=cls._from_parts(arrays, facts["raw"], ndim, "raw_") if raw else None,
-            sample_names=tuple(saved({"sample_names": names}, "sample_names", tuple) for names in namings),
+            sample_names=saved_names(facts, "sample_names", points["dual_coef"].shape[-1]),
         )
 
     @classmethod
@@ -240,6 +237,14 @@ def require_names(found: Collection[str], expected: Collection[str], what: str) 
         raise ValueError(
             f"its {what} are {', '.join(sorted(found)) or 'none'}; expected {', '.join(sorted(expected))}."
         )
+
+
+def saved_names(facts: dict[str, Any], label: str, n: int) -> tuple[Naming, ...]:
+    """Namings of n samples from a file; none where it has none, as those of earlier releases."""
+    found = tuple(saved({label: names}, label, tuple) for names in facts.get(label, ()))
+    if any(len(names) != n for names in found):
+        raise ValueError(f"its {label} are of {len(found[0])} samples; expected {n}")
+    return found
 
 
 def saved_array(array: Any, label: str, ndim: int = 1) -> Array:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from mklref._names import require_named
+from mklref._names import last_names, namings, require_named
 from mklref._typing import Array
 from mklref._validate import checked_array, checked_number
 from mklref.certificate.verdict import apart
@@ -31,7 +31,7 @@ Violations: TypeAlias = list[tuple[str, float]]
 
 def repaired_weights(problem: Problem, weights: Any) -> tuple[Array, Violations]:
     """theta >= 0 (M,), and what was violated: signs, and the constraint on the others where the regulariser has one."""
-    require_named("weights", weights, [problem.kernels.names], "kernels")
+    require_named("weights", namings(weights), [problem.kernels.names], "kernels")
     theta = checked_array(
         weights, "weights", (problem.n_kernels,), ", a number for each kernel, 0 where it is not used"
     )
@@ -76,7 +76,7 @@ def of_all_machines(problem: Problem, violations: Iterable[Violations]) -> Viola
 def checked_dual(problem: Problem, dual_coef: Any) -> list[Array]:
     """beta of each machine, finite and of the right shape; else an error."""
     remedy = ", a number for each sample, 0 where it is no support vector"
-    require_named("dual_coef", dual_coef, problem.kernels.sample_names)
+    require_named("dual_coef", last_names(dual_coef), problem.kernels.sample_names)
     return problem.split(checked_array(dual_coef, "dual_coef", problem.dual_shape, remedy))
 
 

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 
 import numpy as np
 
-from mklref._names import require_named
+from mklref._names import namings, require_named
 from mklref._typing import Array
 from mklref._validate import checked_flag, checked_members, shown
 from mklref.certificate.allowance import (
@@ -135,7 +135,7 @@ def certify(
             if value is not None:
                 raise InvalidParameter(f"{name} = {shown(value)} goes with rigorous=True; leave it out otherwise.")
     if hasattr(dual_coef, "dual_coef"):
-        require_named("the solution", dual_coef, problem.kernels.sample_names)
+        require_named("the solution", namings(dual_coef), problem.kernels.sample_names)
         weights = dual_coef.weights if weights is None else weights
         dual_coef = dual_coef.dual_coef
     if rigorous:

@@ -16,10 +16,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
+from mklref._names import Naming
 from mklref._own import Stated, own_class, shaped
 from mklref._typing import Array
 from mklref._validate import written
@@ -50,6 +51,8 @@ class Regularizer(Stated, ABC):
     - Where R* is an indicator (`Power(1)`, weighted l1), `dual_scale` says how far a dual point has to shrink.
     - Parameters tied to the number of kernels (fixed weights, groups, E, omega) are checked in `check`.
 
+    Where a parameter is given by a series or a data frame, `kernel_names` has its names, which `Problem` compares.
+
     Weights are nonnegative. R is non-decreasing, so R* is the conjugate of R extended by R(|rho|).
 
     Raises
@@ -57,6 +60,8 @@ class Regularizer(Stated, ABC):
     InvalidType, InvalidParameter
         A parameter of another kind or size than its class says, or (in `Problem`) not one for each kernel.
     """
+
+    kernel_names: ClassVar[tuple[Naming, ...]] = ()
 
     @property
     def name(self) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mklref._names import namings
 from mklref._typing import Array
 from mklref._validate import as_float_array, check_length, checked_number, read_only
 from mklref.exceptions import InvalidParameter, NotApplicable
@@ -138,6 +139,7 @@ class Fixed(Regularizer):
     degree = 2.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "kernel_names", namings(self.weights))
         weights = np.array(as_float_array(self.weights, "weights", InvalidParameter), dtype=float)
         if weights.ndim != 1 or not len(weights):
             raise InvalidParameter(f"weights has shape {weights.shape}; give one weight for each kernel, (M,).")

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._names import namings
 from mklref._typing import Array
 from mklref._validate import as_float_array, check_length, read_only
 from mklref.exceptions import InvalidParameter
@@ -51,6 +52,7 @@ class Mahalanobis(Regularizer):
     degree = 2.0
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "kernel_names", namings(self.E))
         matrix = np.array(as_float_array(self.E, "E", InvalidParameter), dtype=float)
         if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or not len(matrix):
             raise InvalidParameter(f"E has shape {matrix.shape}; give a matrix (M, M), one row for each kernel.")

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._names import namings
 from mklref._typing import Array
 from mklref._validate import check_length, checked_number, positive_vector
 from mklref.exceptions import InvalidParameter
@@ -160,6 +161,7 @@ class WeightedLp(Rescaled):
         ball = Lp(self.p)
         remedy = "leave out a kernel that should have no weight."
         object.__setattr__(self, "p", ball.p)
+        object.__setattr__(self, "kernel_names", namings(self.scale))
         object.__setattr__(self, "scale", positive_vector("scale", self.scale, remedy))
         self._rescale(ball, np.sqrt(self.scale), 1.0)
 
@@ -190,6 +192,7 @@ class WeightedL1(Rescaled):
 
     def __post_init__(self) -> None:
         remedy = "a kernel without a penalty has no largest weight; give it a small omega."
+        object.__setattr__(self, "kernel_names", namings(self.omega))
         object.__setattr__(self, "omega", positive_vector("omega", self.omega, remedy))
         if not (self.omega.min() >= _LEAST and self.omega.max() <= 1.0 / _LEAST):
             raise InvalidParameter(

@@ -9,11 +9,11 @@ non-symmetric, or rectangular, because the penalty is not a norm of functions.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from mklref._names import require_one_order, require_same_samples
+from mklref._names import Naming, column_names, require_one_order, require_same_samples
 from mklref._typing import Array
 from mklref._validate import as_float_array, checked_flag, checked_positive, read_only, require_finite
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
@@ -72,12 +72,14 @@ class SynthesisProblem(Frozen):
         p, q or r outside {1, 2}, lam outside (0, inf), C outside [1e-40, 1e40], another loss.
     """
 
-    __slots__ = ("C", "constant", "kernels", "lam", "loss", "norm", "y")
+    __slots__ = ("C", "constant", "kernels", "lam", "loss", "norm", "point_names", "y")
     _ARGUMENTS = ("y", "lam", "C", "loss", "constant")
     certified_by = "mklref.synthesis.certify"
 
     kernels: Array
     """(tau, n, N), or (tau + 1, n, N) with the constant kernel, which is the last."""
+    point_names: tuple[Naming, ...]
+    """Each way in which data frames of kernels named the expansion points (N,)."""
     y: Array
     lam: float
     norm: MixedNorm
@@ -112,6 +114,14 @@ class SynthesisProblem(Frozen):
         if self.constant:
             stack = np.concatenate([stack, np.ones((1, *stack.shape[1:]))])
         put("kernels", read_only(stack.view()))
+        put("point_names", column_names(kernels))
+
+    def replace(self, **changes: Any) -> Self:
+        """A new problem that differs in the named arguments; with these kernels also on the same expansion points."""
+        made = super().replace(**changes)
+        if "kernels" not in changes:
+            made._put("point_names", self.point_names)
+        return made
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -79,7 +79,15 @@ def solve(
         status = Status.OPTIMAL if certificate.is_optimal(tol) else Status.INACCURATE
         history = History(counters=engine.counters)
         return SynthesisSolution(
-            A, beta, certificate.objective, certificate, status, history, problem.constant, f"{form}/{name}"
+            A,
+            beta,
+            certificate.objective,
+            certificate,
+            status,
+            history,
+            problem.constant,
+            f"{form}/{name}",
+            problem.point_names,
         )
 
     best, failures = first_confirmed(solver, solved)

@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref._files import read_arrays, require_format, well_formed, write_arrays
-from mklref._names import require_same_samples
+from mklref._names import Naming, require_same_samples
 from mklref._run import Recorder
 from mklref._typing import Array
 from mklref._validate import as_float_array, check_callback, check_limits, require_finite
 from mklref.certificate import Bounds
 from mklref.certificate.verdict import saved
 from mklref.exceptions import InvalidInput
-from mklref.solution import History, Record, Status, require_names, saved_array
+from mklref.solution import History, Record, Status, require_names, saved_array, saved_names
 from mklref.synthesis.certificate import certify, dual_value, primal_value
 from mklref.synthesis.dictionary import Dictionary
 from mklref.synthesis.problem import SynthesisProblem, checked_problem, scores
@@ -50,6 +50,8 @@ class SynthesisSolution:
     """Whether the last row of A belongs to a constant kernel."""
     solver: str = "newton"
     """Who computed the point, for instance "newton", "forward_backward" or "synthesis/CLARABEL"."""
+    point_names: tuple[Naming, ...] = ()
+    """Each way in which data frames named the expansion points (N,)."""
 
     @property
     def bias(self) -> float:
@@ -82,12 +84,13 @@ class SynthesisSolution:
         Raises
         ------
         InvalidInput
-            Another shape, data frames that name their samples differently, or entries that are not finite.
+            Another shape, data frames whose columns are not the expansion points, by their names, or entries that are
+            not finite.
         InvalidType
             Data without a faithful conversion to float64.
         """
         A = self.coef[:-1] if self.constant else self.coef
-        require_same_samples({}, {"kernels_new": kernels_new})
+        require_same_samples({}, {"kernels_new": kernels_new}, self.point_names)
         array = as_float_array(kernels_new, "kernels_new", InvalidInput)
         if array.ndim != 3 or (array.shape[0], array.shape[2]) != A.shape:
             swapped = array.ndim == 3 and array.shape[:2] == A.shape
@@ -106,6 +109,8 @@ class SynthesisSolution:
             "solver": self.solver,
             "certificate": self.certificate.to_dict(),
         }
+        if self.point_names:
+            facts["point_names"] = self.point_names
         write_arrays(path, {"coef": self.coef, "dual_coef": self.dual_coef}, facts)
 
     @classmethod
@@ -120,12 +125,13 @@ class SynthesisSolution:
         arrays, facts = read_arrays(path)
         with well_formed(path, "a saved SynthesisSolution"):
             require_format(path, facts["format"], _FORMAT)
-            require_names(facts, _FACTS, "facts")
+            require_names(facts, {*_FACTS, *({"point_names"} & set(facts))}, "facts")
             require_names(arrays, _ARRAYS, "arrays")
             coef, constant = saved_array(arrays["coef"], "coef", 2), saved(facts, "constant", bool)
             if not coef.size or len(coef) <= constant:
                 raise ValueError(f"coef {coef.shape} does not go with constant = {constant!r}")
             return cls(
+                point_names=saved_names(facts, "point_names", coef.shape[1]),
                 coef=coef,
                 dual_coef=saved_array(arrays["dual_coef"], "dual_coef"),
                 objective=saved(facts, "objective", float),
@@ -213,5 +219,6 @@ class Run:
             status=status.confirmed(certificate.is_optimal(self.tol)),
             history=History(tuple(self.recorder.records), {"passes": self.dictionary.reads + 2.0, **self.counters}),
             constant=self.problem.constant,
+            point_names=self.problem.point_names,
             solver=solver,
         )

@@ -36,7 +36,10 @@ def test_gram_matrices_that_name_partly_other_samples_are_refused(three_classes,
     uses = (MKLClassifier("precomputed").fit, lambda K, y: Problem(K, np.where(y, 1.0, -1.0)))
     for use in uses:
         for matrices in ([gram, lagged], [lagged]):
-            with pytest.raises(InvalidInput, match=r"are of different samples: number 0 is 's[01]' in the first, 's[10]' in the second\. Give"):
+            with pytest.raises(
+                InvalidInput,
+                match=r"are of different samples: number 0 is 's[01]' in the first, 's[10]' in the second\. Give",
+            ):
                 use(matrices, y)
         other = gram.set_axis([f"{name}-RNA" for name in ids], axis=axis)
         counted = gram.set_axis(range(len(ids)), axis=axis)
@@ -78,7 +81,9 @@ def test_samples_in_another_order_are_refused_wherever_gram_matrices_name_them(t
     model.fit([known.set_axis(range(len(train)), axis="columns")], targets)  # rows alone have names
     with pytest.raises(InvalidInput, match=r"column 0 of X\[\d\] is 's29', training sample 0 is 's0'"):
         model.predict([turned])
-    with pytest.raises(InvalidInput, match=r"the columns of X\[0\] and the columns of X\[1\] have their samples in different"):
+    with pytest.raises(
+        InvalidInput, match=r"the columns of X\[0\] and the columns of X\[1\] have their samples in different"
+    ):
         model.fit([K[:-6, :-6]] * 2, targets).predict([rows, turned])
     others = [f"{name}-RNA" for name in train]
     model.fit([known, known.set_axis(others).set_axis(others, axis=1)], targets)

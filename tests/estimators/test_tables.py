@@ -174,7 +174,9 @@ def test_blocks_in_different_orders_are_not_put_side_by_side(three_classes):
         model.fit({"a": left, "b": X, "c": right[::-1]}, y)
     with pytest.raises(InvalidInput, match="0 is 's0' in the first, 's35' in the second"):  # of two draws, 24 in common
         joined([left[:30], right[:5:-1]])
-    with pytest.raises(InvalidInput, match="are of different samples: number 0 is 's0' in the first, 's1' in the second"):
+    with pytest.raises(
+        InvalidInput, match="are of different samples: number 0 is 's0' in the first, 's1' in the second"
+    ):
         joined([left, right.set_axis([*ids[1:], "s36"])])
     others = right.set_axis(pd.period_range("2020", periods=len(X), freq="D"))
     for other in (right, right.to_numpy(), right.reset_index(drop=True), others):  # in one order, or who knows

@@ -226,19 +226,24 @@ def test_gram_matrices_of_new_samples_that_name_other_ones_are_refused(joint):
     diagonals = [pd.Series(np.diag(one)[N:], new) for one in frames]
     expected = normalize(joint[:, :N, :N], "spherical", joint[:, N:, :N], np.stack(diagonals))[1]
     np.testing.assert_array_equal(normalize(K, "spherical", K_new, diagonals)[1], expected)
-    says = r"the rows of K\[0\] and the columns of K_new\[{}\] are of different samples: number 0 is 's0' and 's16'"
+    says = r"the rows of K\[0\] and the columns of K_new\[{}\] have their samples .*: number 0 is 's0' in .*, 's16' in"
     for change in (lambda *given: normalize(given[0], "trace", given[1]), center):
         with pytest.raises(InvalidInput, match=says.format(1)):
             change(K, turned)
         with pytest.raises(InvalidInput, match=says.format(0)):
             change(K[1], turned[1])
-    with pytest.raises(InvalidInput, match=r"the rows of K_new\[0\] and the rows of diagonal_new\[0\] are of"):
+    with pytest.raises(InvalidInput, match=r"the rows of K_new\[0\] and the rows of diagonal_new\[0\] have"):
         normalize(K, "spherical", K_new, [one[::-1] for one in diagonals])
     y = np.where(np.arange(N) % 2, 1.0, -1.0)
     solution, evidence = solve(Problem(K, y)), learn(EvidenceProblem(K, y, 1.0))
     for mixed, axis in ((turned, "columns"), ([K_new[0], K_new[1][::-1], K_new[2]], "rows")):
         for use in (solution.decision_function, evidence.decision_function):
-            with pytest.raises(InvalidInput, match=rf"the {axis} of kernels_new\[0\] and the {axis} of .*\[1\]"):
+            with pytest.raises(
+                InvalidInput,
+                match=r"column 0 of kernels_new\[1\] is"
+                if axis == "columns"
+                else r"the rows of .*\[0\] and the rows of .*\[1\]",
+            ):
                 use(mixed)
     with pytest.raises(InvalidTarget, match=r"kernels\[0\] and y have their samples in different orders"):
         diagnose(K, pd.Series(y, train)[::-1])
