@@ -1,0 +1,193 @@
+"""Names of samples and of kernels stay with stacks, solutions and files, and are compared wherever they meet others."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mklref import Fixed, MulticlassProblem, Problem, Solution, certify, solve
+from mklref.algorithms import ALGORITHMS
+from mklref.estimators import MKLClassifier
+from mklref.evidence import EvidenceProblem, solve as learn
+from mklref.exceptions import InvalidInput, UnsafeFile
+from mklref.kernels import FactorStack, center, column_groups, factors, normalize, parse, stack
+from mklref.regularizers import Mahalanobis, WeightedL1, WeightedLp
+from mklref.synthesis import SynthesisProblem, SynthesisSolution, solve as synthesise
+
+N = 16
+IDS = [f"s{i}" for i in range(N)]
+TURNED = IDS[::-1]
+LAGGED = [*IDS[1:], "t"]
+"""Names of which each stands elsewhere, but in the same order."""
+
+
+@pytest.fixture(scope="module")
+def X():
+    return pd.DataFrame(np.random.default_rng(5).normal(size=(N, 3)), IDS, list("abc"))
+
+
+@pytest.fixture(scope="module")
+def y(X):
+    return pd.Series(np.where(X["a"] > X["a"].median(), 1.0, -1.0), IDS)
+
+
+@pytest.fixture(scope="module")
+def grams(X):
+    return [pd.DataFrame(np.outer(X[one], X[one]) + np.eye(N), IDS, IDS) for one in X]
+
+
+def stacks(X, grams):
+    """Stacks of named samples, in every way in which they come by their names."""
+    family = parse("linear,rbf:1")
+    yield "frames", stack(grams)
+    yield "columns alone", stack([K.reset_index(drop=True) for K in grams])
+    yield "normalised", normalize(grams, "trace")
+    yield "centred", center(grams)
+    yield "family", family.fit(X)
+    yield "lazy", family.fit(X, storage="lazy")
+    yield "lazy, normalised", family.fit(X, storage="lazy", normalize="trace")
+    yield "factors", FactorStack([X[["a"]], X[["b", "c"]]])
+    yield "sharded", FactorStack([X[["a"]], X[["b", "c"]]]).sharded(2)
+    yield "groups of columns", column_groups(X, [["a"], ["b", "c"]])
+    yield "kept groups", column_groups(X, [["a"], ["b", "c"]], normalize="trace", keep=True)
+    yield "named factors", factors({"a": X[["a"]], "b": X[["b"]]})
+    yield "as matrices", FactorStack([X[["a"]], X[["b", "c"]]]).dense_stack()
+
+
+def test_stacks_keep_the_names_of_their_samples_and_problems_compare_them(X, y, grams):
+    order = np.array([3, 1, 5, 8, 2, 15])
+    for label, given in stacks(X, grams):
+        for own, rows in ((given, np.arange(N)), (given.part(order), order), (pickle.loads(pickle.dumps(given)), None)):
+            names = [IDS[i] for i in (range(N) if rows is None else rows)]
+            assert own.sample_names == (tuple(names),), label
+            targets, weight = y[names], pd.Series(1.0, names)
+            Problem(own, targets, sample_weight=weight)
+            for wrong in ({"y": targets[::-1]}, {"y": targets.to_numpy(), "sample_weight": weight[::-1]}):
+                with pytest.raises(InvalidInput, match="and the kernels have their samples in different orders"):
+                    Problem(own, **wrong)
+            with pytest.raises(InvalidInput, match=r"y and the kernels are of different samples: number \d+ is"):
+                Problem(own, targets.set_axis([*names[:-2], names[-1], "t"]))
+    for kind, targets in ((MulticlassProblem, y.map(str)), (lambda *given: EvidenceProblem(*given, 1.0), y)):
+        with pytest.raises(InvalidInput, match="y and the kernels have their samples in different orders"):
+            kind(stack(grams), targets[::-1])
+
+
+def test_names_that_are_partly_the_same_are_not_paired_by_their_places(y, grams):
+    for names in (TURNED, LAGGED, ["s0", *IDS[:-1]], ["t", *IDS[2:], "u"]):  # another order, a lag, one twice, others
+        for weighted in (False, True):
+            other = y.set_axis(names)
+            parts = {"y": y, "sample_weight": other.abs()} if weighted else {"y": other}
+            with pytest.raises(InvalidInput, match=r"have their samples in|are of different samples: number \d+ is"):
+                Problem(grams, **parts)
+    for names in (range(N), range(3, N + 3), [f"{name}-RNA" for name in IDS]):  # counted, or of another kind
+        Problem(grams, y.set_axis(names))
+
+
+def test_rows_that_are_counted_are_named_by_nobody_but_those_of_a_shuffled_table_are(y, grams):
+    order = np.random.default_rng(0).permutation(2 * N)
+    counted, (train, whole) = pd.RangeIndex(N), (order[:N], np.argsort(order[:N]))
+    for index in (train, whole):
+        named = [K.set_axis(index).set_axis(index, axis=1) for K in grams]
+        Problem(named, y.set_axis(index))
+        with pytest.raises(InvalidInput, match="number 0 is"):
+            Problem(named, y.set_axis(index[::-1]))
+    Problem([K.set_axis(train).set_axis(train, axis=1) for K in grams], y.set_axis(counted))  # a fresh column
+    with pytest.raises(InvalidInput, match=r"in different orders: number 0 is '\d+' in the first, '0' in the second"):
+        Problem([K.set_axis(whole).set_axis(whole, axis=1) for K in grams], y.set_axis(counted))  # fresh, or of before?
+
+
+@pytest.mark.parametrize("solver", ["native", "factored", "lp_wrapper", "reference"])
+def test_solutions_know_their_training_samples(X, y, grams, solver, tmp_path):
+    problem = Problem(FactorStack([X[["a"]], X[["b", "c"]]]) if solver == "factored" else stack(grams), y)
+    if solver == "reference":
+        from mklref import reference
+
+        solution = reference.solve(problem)
+    else:
+        solution = ALGORITHMS[solver](problem) if solver in ALGORITHMS else solve(problem)
+    new = [pd.DataFrame(K, IDS, IDS).iloc[:4] for K in problem.kernels.dense()]
+    turned = Problem([pd.DataFrame(K, TURNED, TURNED) for K in problem.kernels.dense()], y.to_numpy())
+    solution.save(tmp_path / "solution.npz")
+    loaded = Solution.load(tmp_path / "solution.npz")
+    assert loaded.sample_names == solution.sample_names == (tuple(IDS),)
+    for own in (solution, loaded, pickle.loads(pickle.dumps(solution))):
+        expected = own.decision_function([K.to_numpy() for K in new])
+        np.testing.assert_array_equal(own.decision_function(new), expected)
+        np.testing.assert_array_equal(own.decision_function([K.set_axis(range(N), axis=1) for K in new]), expected)
+        for names in (TURNED, LAGGED, [f"{name}-RNA" for name in IDS]):
+            with pytest.raises(InvalidInput, match=rf"column 0 of kernels_new\[0\] is '{names[0]}', training sample"):
+                own.decision_function([K.set_axis(names, axis=1) for K in new])
+        with pytest.raises(InvalidInput, match="the kernels and kernels_new have their samples in different orders"):
+            own.decision_function(turned.kernels)
+        for rigorous in (False, True):
+            with pytest.raises(InvalidInput, match="kernels and the solution have their samples in different orders"):
+                certify(turned, own, rigorous=rigorous)
+            certify(problem, own, rigorous=rigorous)
+
+
+def test_points_are_certified_by_the_names_of_samples_and_kernels(y, grams):
+    names = list("abc")
+    problem = Problem(stack(grams, names), y)
+    solution = solve(problem)
+    beta, theta = pd.Series(solution.dual_coef, IDS), pd.Series(solution.weights, names)
+    expected = certify(problem, solution.dual_coef, weights=solution.weights)
+    assert certify(problem, beta, weights=theta) == expected
+    for rigorous in (False, True):
+        with pytest.raises(InvalidInput, match="the kernels and dual_coef have their samples in different orders"):
+            certify(problem, beta[::-1], weights=theta, rigorous=rigorous)
+        with pytest.raises(InvalidInput, match="weights have their kernels in different orders: number 0 is 'a' in"):
+            certify(problem, beta, weights=theta[::-1], rigorous=rigorous)
+    several = MulticlassProblem(stack(grams), y.map(str))
+    duals = pd.DataFrame(solve(several).dual_coef, columns=IDS)
+    certify(several, duals)
+    with pytest.raises(InvalidInput, match="the kernels and dual_coef have their samples in different orders"):
+        certify(several, duals[TURNED])
+
+
+@pytest.mark.parametrize("regularizer", [Fixed, WeightedL1, lambda w: WeightedLp(2, w), Mahalanobis])
+def test_parameters_for_each_kernel_are_compared_by_its_name(y, grams, regularizer):
+    names, kernels = list("abc"), stack(grams, list("abc"))
+    values = pd.Series([1.0, 2.0, 3.0], names)
+    given = pd.DataFrame(np.diag(values), names, names) if regularizer is Mahalanobis else values
+    for own in (given, given.set_axis(range(3)), given.to_numpy()):
+        if regularizer is Mahalanobis and hasattr(own, "columns"):
+            own = own.set_axis(own.index, axis=1)
+        Problem(kernels, y, regularizer=regularizer(own))
+    turned = given.loc[names[::-1], names[::-1]] if regularizer is Mahalanobis else given[::-1]
+    with pytest.raises(InvalidInput, match="the kernels and the regularizer have their kernels in different orders"):
+        Problem(kernels, y, regularizer=regularizer(turned))
+
+
+def test_posterior_means_and_mixed_norm_scores_compare_names(y, grams, tmp_path):
+    new = [K.iloc[:4] for K in grams]
+    turned = [K[TURNED] for K in new]
+    evidence = learn(EvidenceProblem(stack(grams), y, 1.0))
+    problem = SynthesisProblem(grams, y, lam=0.1, p=1, q=1, r=1).replace(lam=0.2)
+    synthesis = synthesise(problem)
+    synthesis.save(tmp_path / "synthesis.npz")
+    for own in (evidence, synthesis, SynthesisSolution.load(tmp_path / "synthesis.npz")):
+        own.decision_function(new)
+        with pytest.raises(InvalidInput, match=r"column 0 of kernels_new\[0\] is 's15', training sample 0 is 's0'"):
+            own.decision_function(turned)
+
+
+def test_estimators_take_the_names_of_a_stack(y, grams):
+    kernels = stack(grams)
+    with pytest.raises(InvalidInput, match="y and the kernels have their samples in different orders"):
+        MKLClassifier("precomputed").fit(kernels, y[::-1])
+    model = MKLClassifier("precomputed").fit(kernels, y)
+    model.predict([K.iloc[:4] for K in grams])
+    with pytest.raises(InvalidInput, match=r"column 0 of X\[0\] is 's15', training sample 0 is 's0'"):
+        model.predict([K[TURNED].iloc[:4] for K in grams])
+
+
+@pytest.mark.parametrize("names", [[["s0"]], [IDS[:-1]], "s0", 3, [[*IDS[:-1], 3]]])
+def test_names_in_a_file_that_are_none_of_its_samples_are_refused(y, grams, names, tmp_path):
+    solution = solve(Problem(stack(grams), y))
+    object.__setattr__(solution, "sample_names", names)
+    solution.save(tmp_path / "solution.npz")
+    with pytest.raises(UnsafeFile, match="is not a saved Solution"):
+        Solution.load(tmp_path / "solution.npz")
