@@ -26,14 +26,10 @@ def require_one_order(
     The error where two parts, or one and the names that are `known` of the samples of kernels, do not go together. Of a
     list of data frames each one is compared; series in a list are rows.
     """
-    found: dict[str, Any] = {}
-    for label, part in each_frame(parts, dimensions=(2,)):
-        index: Any = getattr(part, "index", None)
-        if hasattr(index, "equals") and not any(index.equals(other) for other in found.values()):
-            found[label] = index
+    found = _different(_indices(parts, "index", dimensions=(2,)))
     if found:
-        _require_alike([*found.items(), *(("the kernels", names) for names in known)], error)
-    return min(found.values(), key=counts_rows, default=None)
+        _require_alike([*found, *(("the kernels", names) for names in known)], error)
+    return min((index for _, index in found), key=counts_rows, default=None)
 
 
 def require_same_samples(
@@ -44,7 +40,7 @@ def require_same_samples(
     Both axes of `training` are of the training samples, and the columns of `new`, whose names are among the `known`
     ones if there are any; its rows are of new samples.
     """
-    columns = [(label, index) for label, part in each_frame(new or {}) if (index := along(part, "columns")) is not None]
+    columns = list(_indices(new or {}, "columns"))
     trained = list(known)
     for label, index in columns if trained else ():
         for own in names_in(index):
@@ -56,15 +52,13 @@ def require_same_samples(
                     "samples in their order, K_new[names], or, if they are the same ones by other names, "
                     "K_new.to_numpy()."
                 )
-    rows = [(label, index) for label, part in each_frame(new or {}) if (index := along(part, "index")) is not None]
     both = [
-        (f"the {'rows' if axis == 'index' else axis} of {label}", index)
-        for label, part in each_frame(training)
-        for axis in ("index", "columns")
-        if (index := along(part, axis)) is not None
+        (f"the {what} of {label}", index)
+        for axis, what in (("index", "rows"), ("columns", "columns"))
+        for label, index in _indices(training, axis)
     ]
     _require_alike([*both, *((f"the columns of {label}", index) for label, index in columns)])
-    _require_alike([(f"the rows of {label}", index) for label, index in rows])
+    _require_alike([(f"the rows of {label}", index) for label, index in _indices(new or {}, "index")])
 
 
 def require_named(label: str, own: Iterable[Naming], known: Iterable[Naming], what: str = "samples") -> None:
@@ -77,15 +71,12 @@ def namings(given: Any) -> tuple[Naming, ...]:
     """Each way in which data frames of Gram matrices, a series or a stack of kernels name the training samples."""
     if hasattr(given, "sample_names"):
         return tuple(given.sample_names)
-    every = (names_in(along(one, axis)) for _, one in each_frame({"": given}) for axis in ("index", "columns"))
-    return tuple(dict.fromkeys(chain.from_iterable(every)))
+    return _each_naming(given, "index", "columns")
 
 
 def column_names(given: Any) -> tuple[Naming, ...]:
     """Each way in which data frames name their columns."""
-    return tuple(
-        dict.fromkeys(names for _, one in each_frame({"": given}) for names in names_in(along(one, "columns")))
-    )
+    return _each_naming(given, "columns")
 
 
 def last_names(values: Any) -> tuple[Naming, ...]:
@@ -109,22 +100,37 @@ def counts_rows(index: Any) -> bool:
     return type(index).__name__ == "RangeIndex" and (index.start, index.step) == (0, 1)
 
 
-def each_frame(parts: Mapping[str, Any], dimensions: tuple[int, ...] = (1, 2)) -> Iterator[tuple[str, Any]]:
-    """The parts, and in place of a list or mapping the series and data frames in it, or those of these dimensions."""
+def _indices(parts: Mapping[str, Any], axis: str, dimensions: tuple[int, ...] = (1, 2)) -> Iterator[tuple[str, Any]]:
+    """The indices of pandas along an axis of the parts, and of the data frames and series in a list or mapping."""
     for label, part in parts.items():
+        inner: Any = [(label, part)]
         if isinstance(part, list | tuple | Mapping):
-            inner = part.items() if isinstance(part, Mapping) else enumerate(part)
-            yield from (
-                (f"{label}[{key!r}]", one) for key, one in inner if hasattr(one, "iloc") and one.ndim in dimensions
-            )
-        else:
-            yield label, part
+            own = part.items() if isinstance(part, Mapping) else enumerate(part)
+            inner = ((f"{label}[{key!r}]", one) for key, one in own if getattr(one, "ndim", 0) in dimensions)
+        for name, one in inner:
+            if (index := along(one, axis)) is not None:
+                yield name, index
+
+
+def _each_naming(given: Any, *axes: str) -> tuple[Naming, ...]:
+    found = _different(chain.from_iterable(_indices({"": given}, axis) for axis in axes))
+    return tuple(dict.fromkeys(chain.from_iterable(names_in(index) for _, index in found)))
+
+
+def _different(given: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
+    """The indices that are not equal to one before: to compare them is faster than to read their names."""
+    found: list[tuple[str, Any]] = []
+    for label, index in given:
+        if not (hasattr(index, "equals") and any(index.equals(other) for _, other in found)):
+            found.append((label, index))
+    return found
 
 
 def _require_alike(
     given: list[tuple[str, Any]], error: type[InvalidInput] = InvalidInput, what: str = "samples"
 ) -> None:
     """The error where two of these indices, or namings, do not go together."""
+    given = _different(given)
     if len(given) < 2 or all(counts_rows(index) for _, index in given):
         return
     known: list[tuple[str, Naming, bool]] = []
@@ -148,5 +154,5 @@ def _require_alike(
 
 def _texts(index: Any) -> Naming:
     """Names as texts: a file has 1 for "1", and pandas 1.0 where a name is missing."""
-    whole = getattr(getattr(index, "dtype", None), "kind", "") == "f"
-    return tuple(str(name).removesuffix(".0") if whole else str(name) for name in index)
+    names = index if isinstance(index, tuple) else index.tolist()
+    return tuple(str(name).removesuffix(".0") if isinstance(name, float) else str(name) for name in names)
