@@ -71,17 +71,18 @@ def namings(given: Any) -> tuple[Naming, ...]:
     """Each way in which data frames of Gram matrices, a series or a stack of kernels name the training samples."""
     if hasattr(given, "sample_names"):
         return tuple(given.sample_names)
-    return _each_naming(given, "index", "columns")
+    return each_naming(given, "index", "columns")
 
 
-def column_names(given: Any) -> tuple[Naming, ...]:
-    """Each way in which data frames name their columns."""
-    return _each_naming(given, "columns")
+def each_naming(given: Any, *axes: str) -> tuple[Naming, ...]:
+    """Each way in which data frames, or those in a list, name what is along these axes, "index" or "columns"."""
+    found = _different(chain.from_iterable(_indices({"": given}, axis) for axis in axes))
+    return tuple(dict.fromkeys(chain.from_iterable(names_in(index) for _, index in found)))
 
 
 def last_names(values: Any) -> tuple[Naming, ...]:
-    """The names along the last axis of a series or a data frame."""
-    return names_in(along(values, "columns" if hasattr(values, "columns") else "index"))
+    """The names along the last axis of a data frame or a series, or of those in a list."""
+    return each_naming(values, "columns" if hasattr(values, "columns") else "index")
 
 
 def names_in(index: Any) -> tuple[Naming, ...]:
@@ -110,11 +111,6 @@ def _indices(parts: Mapping[str, Any], axis: str, dimensions: tuple[int, ...] = 
         for name, one in inner:
             if (index := along(one, axis)) is not None:
                 yield name, index
-
-
-def _each_naming(given: Any, *axes: str) -> tuple[Naming, ...]:
-    found = _different(chain.from_iterable(_indices({"": given}, axis) for axis in axes))
-    return tuple(dict.fromkeys(chain.from_iterable(names_in(index) for _, index in found)))
 
 
 def _different(given: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:

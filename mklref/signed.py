@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._names import last_names, require_named
 from mklref._typing import Array
 from mklref._validate import checked_array, checked_positive
 from mklref.certificate import Bounds, repair
@@ -131,6 +132,8 @@ class SignedProblem(Problem):
         InvalidType
             No numbers.
         """
+        require_named("dual_coef", last_names(dual_coef), self.kernels.sample_names)
+        require_named("weights", last_names(weights), [self.kernels.names], "kernels")
         n = self.n_samples
         beta, mu = checked_array(dual_coef, "dual_coef", (n,)), checked_array(weights, "weights", (self.n_kernels,))
         Z = np.zeros((n, n)) if slack is None else checked_array(slack, "slack", (n, n))

@@ -14,7 +14,9 @@ from mklref.estimators import MKLClassifier
 from mklref.evidence import EvidenceProblem, solve as learn
 from mklref.exceptions import InvalidInput, UnsafeFile
 from mklref.kernels import FactorStack, center, column_groups, factors, normalize, parse, stack
+from mklref.model_selection import evaluate
 from mklref.regularizers import Mahalanobis, WeightedL1, WeightedLp
+from mklref.signed import SignedProblem
 from mklref.synthesis import SynthesisProblem, SynthesisSolution, solve as synthesise
 
 N = 16
@@ -172,12 +174,27 @@ def test_posterior_means_and_mixed_norm_scores_compare_names(y, grams, tmp_path)
         own.decision_function(new)
         with pytest.raises(InvalidInput, match=r"column 0 of kernels_new\[0\] is 's15', training sample 0 is 's0'"):
             own.decision_function(turned)
+    squares = pd.DataFrame(np.ones((3, 4)), columns=IDS[:4])
+    evidence.posterior(new, squares)
+    for wrong in (squares[IDS[3::-1]], [row[::-1] for _, row in squares.iterrows()]):
+        with pytest.raises(InvalidInput, match="diagonals have their samples in different orders"):
+            evidence.posterior(new, wrong)
+
+
+def test_signed_points_are_compared_by_names(y, grams):
+    problem = SignedProblem(stack(grams, list("abc")), y)
+    beta, theta = pd.Series(0.1 * y, IDS), pd.Series(problem.trace / problem.traces / 3, list("abc"))
+    assert problem.certify(beta, theta) == problem.certify(beta.to_numpy(), theta.to_numpy())
+    for wrong in ((beta[::-1], theta), (beta, theta[::-1])):
+        with pytest.raises(InvalidInput, match="have their (samples|kernels) in different orders"):
+            problem.certify(*wrong)
 
 
 def test_estimators_take_the_names_of_a_stack(y, grams):
     kernels = stack(grams)
-    with pytest.raises(InvalidInput, match="y and the kernels have their samples in different orders"):
-        MKLClassifier("precomputed").fit(kernels, y[::-1])
+    for use in (MKLClassifier("precomputed").fit, lambda X, y: evaluate(MKLClassifier("precomputed"), X, y)):
+        with pytest.raises(InvalidInput, match="y and the kernels have their samples in different orders"):
+            use(kernels, y[::-1])
     model = MKLClassifier("precomputed").fit(kernels, y)
     model.predict([K.iloc[:4] for K in grams])
     with pytest.raises(InvalidInput, match=r"column 0 of X\[0\] is 's15', training sample 0 is 's0'"):

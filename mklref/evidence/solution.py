@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from mklref._names import Naming
+from mklref._names import Naming, each_naming, last_names, require_named
 from mklref._typing import Array
 from mklref._validate import checked_array, checked_flag
 from mklref.evidence.likelihood import MarginalLikelihood, Stationarity, judge
@@ -150,6 +150,7 @@ class EvidenceSolution:
         """
         observed = checked_flag("observation", observation)
         cross = self._cross_covariance(kernels_new)
+        require_named("diagonals", last_names(diagonals), each_naming(kernels_new, "index"))
         prior = self.weights @ self._checked_diagonals(diagonals, len(cross))
         half = scipy.linalg.solve_triangular(self.factor, cross.T, lower=True, check_finite=False)
         variance = np.maximum(prior - np.einsum("ik,ik->k", half, half), 0.0)

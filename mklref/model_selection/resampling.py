@@ -18,7 +18,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils import _safe_indexing, get_tags, indexable  # the first is documented, and exported for others
 from sklearn.utils.validation import column_or_1d
 
-from mklref._names import require_one_order
+from mklref._names import namings, require_one_order
 from mklref._typing import Array
 from mklref._validate import (
     as_one_kind,
@@ -56,16 +56,17 @@ def samples_of(
         if isinstance(model, BaseMKL) and model._is_precomputed():
             rows: Any = X
             table: Any = samples_first(X)
+            known = namings(X)
         else:
             table = Joined(X.X, X.features) if isinstance(X, Dataset) else X if hasattr(X, "columns") else joined(X)
-            rows, shape = table, np.shape(table)
+            rows, shape, known = table, np.shape(table), ()
             if get_tags(model).input_tags.pairwise:
                 if shape[:1] != shape[1:2]:
                     says = f"X has shape {shape}; a precomputed kernel has a row and a column for each sample."
                     raise InvalidInput(says)
                 table = np.asarray(table)  # of which rows and columns can be chosen at once
-        require_one_order({"X": rows, "y": y}, InvalidTarget)
-        require_one_order({"X": rows, "y": y, "groups": groups, **(params or {})})
+        require_one_order({"X": rows, "y": y}, InvalidTarget, known)
+        require_one_order({"X": rows, "y": y, "groups": groups, **(params or {})}, known=known)
         targets = column_or_1d(as_one_kind(y) if is_classifier(model) else np.asarray(y), warn=True)
         found = indexable(table, real_targets(targets) if is_regressor(model) else targets, groups)
     for name, own in (params or {}).items():

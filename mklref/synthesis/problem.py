@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mklref._names import Naming, column_names, require_one_order, require_same_samples
+from mklref._names import Naming, each_naming, require_one_order, require_same_samples
 from mklref._typing import Array
 from mklref._validate import as_float_array, checked_flag, checked_positive, read_only, require_finite
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
@@ -114,7 +114,7 @@ class SynthesisProblem(Frozen):
         if self.constant:
             stack = np.concatenate([stack, np.ones((1, *stack.shape[1:]))])
         put("kernels", read_only(stack.view()))
-        put("point_names", column_names(kernels))
+        put("point_names", each_naming(kernels, "columns"))
 
     def replace(self, **changes: Any) -> Self:
         """A new problem that differs in the named arguments; with these kernels also on the same expansion points."""
