@@ -186,7 +186,7 @@ def test_signed_points_are_compared_by_names(y, grams):
     beta, theta = pd.Series(0.1 * y, IDS), pd.Series(problem.trace / problem.traces / 3, list("abc"))
     assert problem.certify(beta, theta) == problem.certify(beta.to_numpy(), theta.to_numpy())
     for wrong in ((beta[::-1], theta), (beta, theta[::-1])):
-        with pytest.raises(InvalidInput, match="have their (samples|kernels) in different orders"):
+        with pytest.raises(InvalidInput, match=r"have their (samples|kernels) in different orders"):
             problem.certify(*wrong)
 
 
