@@ -107,7 +107,7 @@ def _indices(parts: Mapping[str, Any], axis: str, dimensions: tuple[int, ...] = 
         inner: Any = [(label, part)]
         if isinstance(part, list | tuple | Mapping):
             own = part.items() if isinstance(part, Mapping) else enumerate(part)
-            inner = ((f"{label}[{key!r}]", one) for key, one in own if getattr(one, "ndim", 0) in dimensions)
+            inner = ((f"{label}[{key!r}]", one) for key, one in own if hasattr(one, "iloc") and one.ndim in dimensions)
         for name, one in inner:
             if (index := along(one, axis)) is not None:
                 yield name, index
