@@ -21,7 +21,7 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-from scipy.linalg.lapack import dpotri
+from scipy.linalg.lapack import dpotri, dsygst
 
 from mklref._threads import cached_property
 from mklref._typing import Array
@@ -30,6 +30,7 @@ from mklref.evidence.newton import residuals
 from mklref.evidence.problem import EvidenceProblem, checked_problem, checked_variance
 from mklref.evidence.whitened import OutOfTime, Whitened, whitened
 from mklref.exceptions import InvalidParameter
+from mklref.kernels.validation import mirrored
 
 _UNIT = 0.5 * float(np.finfo(float).eps)
 _WEAK = 1e-6
@@ -210,8 +211,7 @@ class MarginalLikelihood:
     @cached_property
     def inverse(self) -> Array:
         """Kbar^{-1}, (n, n)."""
-        lower_triangle = dpotri(self.factor, lower=1)[0]
-        return np.asarray(np.tril(lower_triangle) + np.tril(lower_triangle, -1).T)
+        return mirrored(dpotri(self.factor.T, lower=0)[0]).T
 
     @cached_property
     def squares(self) -> Array:
@@ -241,10 +241,11 @@ class MarginalLikelihood:
 
     def trace_products(self, index: Any, units: Any = 1.0) -> Array:
         """tr(Kbar^{-1} K_m Kbar^{-1} K_l): minus the Hessian of log det Kbar in units x, variables `index`, (k, k)."""
-        n = self.problem.n_samples
+        n, factor = self.problem.n_samples, np.asfortranarray(self.factor)
         whitened = np.empty((len(index), n, n))
         for out, m, unit in zip(whitened, index, np.broadcast_to(units, len(index)), strict=True):
-            out[:] = self._half_solved(self._half_solved(self._matrix(m)).T) / unit
+            np.divide(dsygst(self._matrix(m).T, factor, lower=1)[0].T, unit, out=out)  # above its diagonal
+            mirrored(out)
         flat = whitened.reshape(len(index), n * n)
         return np.asarray(flat @ flat.T)
 

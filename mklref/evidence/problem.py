@@ -12,6 +12,7 @@ from mklref._typing import Array, FloatArray
 from mklref._validate import checked_array, checked_flag, checked_number, checked_rng, checked_targets, read_only
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, NotApplicable
 from mklref.kernels.stack import ArrayStack, stack
+from mklref.kernels.validation import factor_in_place
 
 _FLOOR = 1e-6
 """Smallest noise variance that is tried when it is learned, as a share of the given one."""
@@ -195,15 +196,13 @@ def _semidefinite(matrix: FloatArray) -> FloatArray:
 
     Independent errors of up to u |K_ij| have a norm below 2 u max_i |K_i|, and eigenvalues of both signs.
     """
-    K = matrix.astype(np.float64)
+    K = matrix.astype(np.float64, copy=False)
     single = 0.0 if matrix.dtype == np.float64 else _SINGLE * float(np.linalg.norm(K, axis=1).max())
     shifted = K.copy()
     shifted.flat[:: len(K) + 1] += len(K) * _EPS * float(np.trace(K)) - single
-    try:
-        np.linalg.cholesky(shifted)
+    if factor_in_place(shifted):
         return matrix
-    except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(K)
+    values, vectors = np.linalg.eigh(K)
     root = vectors * np.sqrt(np.where(values > max(single, -values[0]), values, 0.0))
     return np.asarray(root @ root.T)
 
