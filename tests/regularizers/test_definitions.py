@@ -142,6 +142,16 @@ def test_nonnegative_minimiser_meets_its_optimality_conditions(rng):
     assert nonnegative_minimiser(np.eye(2), np.array([-1e-9, 1.0])).tolist() == [1e-9, 0.0]
 
 
+def test_nonnegative_minimiser_takes_few_linear_systems_for_many_coordinates(rng, monkeypatch):
+    systems, solve = [], np.linalg.solve
+    monkeypatch.setattr(np.linalg, "solve", lambda A, b: systems.append(len(A)) or solve(A, b))
+    size = 100
+    E = 1.05 * np.eye(size) - np.ones((size, size)) / size
+    s = nonnegative_minimiser(E, E @ rng.uniform(size=size) ** 4)
+    assert np.count_nonzero(s) > size // 2
+    assert len(systems) < size // 10
+
+
 def test_the_faces_of_any_ellipsoid_meet(rng):
     """An interior point method that leaves the orthant, or stops early, shows where E is ill conditioned."""
     for _ in range(60):
