@@ -146,7 +146,7 @@ class Groups(Regularizer):
             return LowRank.diagonally(np.zeros_like(g))
         ratio = (g / top) ** 2
         totals = self._blocks.sums(theta * ratio)
-        rows = np.vstack([np.where(self.group_of == np.arange(len(totals))[:, None], theta, 0.0), theta])
+        rows = np.vstack([self._blocks.apart(theta), theta])
         scale = np.append(quotient(np.full_like(totals, across - within), totals), (1.0 - across) / totals.sum())
         return LowRank((within - 1.0) * quotient(theta, ratio) / top / top, rows, scale / top / top)
 
@@ -188,7 +188,7 @@ class Groups(Regularizer):
         top = float(g.max()) or 1.0
         ratio = (g / top) ** 2
         norms, w = self._across(ratio, a, -self.p), self._blocks.norm_gradients(ratio, a) * self.sizes[owner] ** -self.p
-        gradients = np.where(owner == np.arange(len(norms))[:, None], w, 0.0)
+        gradients = self._blocks.apart(w)
 
         def curvature(shares: Array) -> Array:
             bent: Array = (
@@ -212,6 +212,12 @@ class _Blocks:
 
     def sums(self, x: Array) -> Array:
         return np.asarray(np.add.reduceat(x[self.order], self.starts))
+
+    def apart(self, x: Array) -> Array:
+        """The x_l as rows, (L, M)."""
+        rows = np.zeros((len(self.starts), len(x)))
+        rows[self.owner, np.arange(len(x))] = x
+        return rows
 
     @np.errstate(over="ignore")  # beside an entry that is not finite
     def p_norms(self, x: Array, p: float) -> Array:
