@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tomllib
@@ -16,6 +18,15 @@ from mklref.machines import loops
 
 ROOT = Path(__file__).parents[1]
 PINS = ROOT / ".ci" / "lowest.txt"
+BUILD = ROOT / "mklref" / "machines" / "_core" / "CMakeLists.txt"
+NEAREST = 'extern "C" double nearest(double x) { return (x + 6755399441055744.0) - 6755399441055744.0; }'
+CALLS = """
+import ctypes
+nearest = ctypes.CDLL("./nearest.so").nearest
+nearest.restype, nearest.argtypes = ctypes.c_double, [ctypes.c_double]
+assert nearest(0.3) == 0.0
+assert 2.0**-1074 * nearest(3.0) > 0.0, "the library changes what Python itself computes"
+"""
 
 SOLVES = """
 import multiprocessing, sys, warnings
@@ -78,6 +89,20 @@ def test_what_to_do_depends_on_where_python_found_the_package(tmp_path, monkeypa
     (tmp_path / "pyproject.toml").touch()
     assert f"Python imported the source tree {tmp_path / 'mklref'}, where nothing is compiled" in loops._remedy()
     assert "start it in another directory or with -P" in loops._remedy()
+
+
+@pytest.mark.skipif(not BUILD.is_file() or not shutil.which("g++"), reason="no checkout, or no GCC")
+@pytest.mark.parametrize("flag", ["-ffast-math", "-Ofast", "-funsafe-math-optimizations"])
+def test_flags_of_an_environment_do_not_change_the_arithmetic_of_the_core(flag, tmp_path):
+    """CMake writes those of CXXFLAGS first; x + 1.5 2^52 - 1.5 2^52 is an integer, on which the exponentials rely."""
+    options = re.search(r"set\(exact (.*)\)", BUILD.read_text(encoding="utf-8"))[1].split()
+    (tmp_path / "nearest.cpp").write_text(NEAREST, encoding="utf-8")
+    for command in (
+        ["g++", flag, *options, "-fPIC", "-c", "nearest.cpp"],
+        ["g++", flag, *options, "-shared", "nearest.o", "-o", "nearest.so"],
+        [sys.executable, "-c", CALLS],
+    ):
+        subprocess.run(command, cwd=tmp_path, check=True)
 
 
 @pytest.mark.skipif(not PINS.is_file(), reason="not a checkout")
