@@ -29,8 +29,9 @@ OPTIONS = {
 TESTS = tuple(
     f"tests/{what}.py"
     for what in (
-        *(f"machines/test_{part}" for part in ("passes", "smo", "boundary")),
-        *(f"native/test_{part}" for part in ("threads", "solve", "extremes", "runs", "path")),
+        *(f"machines/test_{part}" for part in ("loops", "smo", "qp")),
+        "kernels/test_lazy",
+        *(f"native/test_{part}" for part in ("threads", "solve", "extremes", "runs")),
     )
 )
 
@@ -54,8 +55,9 @@ def build(kind: str, folder: Path) -> None:
     configure += [f"-DCMAKE_CXX_FLAGS={flags}", f"-DCMAKE_MODULE_LINKER_FLAGS={FLAGS[kind]}"]
     subprocess.run(configure, check=True, stdout=subprocess.DEVNULL)
     subprocess.run(["cmake", "--build", str(folder / "build")], check=True, stdout=subprocess.DEVNULL)
-    for library in (folder / "build").glob("_loops*.so"):
-        shutil.copy(library, folder / "mklref/machines")
+    for module, place in (("_loops", "machines"), ("_evaluation", "kernels")):
+        (library,) = (folder / "build").glob(f"{module}*.so")
+        shutil.copy(library, folder / "mklref" / place)
 
 
 def environment(kind: str, folder: Path) -> dict[str, str]:

@@ -19,7 +19,7 @@ from primer.sources import data
 from mklref.cli import main
 from mklref.regularizers import Lp
 from mklref.testing import real
-from validation import checked
+from validation import checked, sanitize
 from validation.benchmarks import algorithms, certificates, scaling, selection, turns
 from validation.facts import CODE, RESULTS, commit, facts, stored_rows
 from validation.primers import statements
@@ -33,6 +33,10 @@ ROOT = Path(__file__).parents[2]
 
 def git(root: Path, *arguments: str) -> None:
     subprocess.run(["git", "-C", str(root), "-c", "user.name=A", "-c", "user.email=a@b", *arguments], check=True)
+
+
+def test_the_tests_that_run_under_sanitizers_are_there():
+    assert [test for test in sanitize.TESTS if not (ROOT / test).is_file()] == []
 
 
 @pytest.fixture
