@@ -21,6 +21,7 @@ from validation import rigorous as fuzz
 
 BITS = 300
 HALF = arb(0.5)
+ENOUGH = 60.0  # seconds for hundredths of one: no clock decides, as where a processor is emulated
 
 
 def objectives(problem, beta, theta, b):
@@ -197,14 +198,14 @@ def test_and_hardly_wider_than_they_have_to_be(loss, backend, rng):
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("first", [0, 10, 20, 30])
 def test_no_interval_misses_an_optimum_of_80_digits(first):
-    results = [fuzz.check(seed) for seed in range(first, first + 10)]
+    results = [fuzz.check(seed, ENOUGH) for seed in range(first, first + 10)]
     assert [line for result in results for line in result["wrong"]] == []
-    assert sum(result.get("width", 1.0) < 1e-14 for result in results) >= 6  # of those solved in time
+    assert sum(result.get("width", 1.0) < 1e-14 for result in results) >= 6
 
 
 def test_an_optimum_far_below_the_costs_is_enclosed_in_its_own_digits():
     """Logistic losses of 4e-118: ln(1 + x) of so small an x has no digits left in 1 + x."""
-    result = fuzz.check(430)
+    result = fuzz.check(430, ENOUGH)
     assert result["wrong"] == []
     assert 0.0 < result["width"] < 1e-40
 
@@ -213,4 +214,4 @@ def test_the_fuzz_can_see_a_wrong_bound(monkeypatch):
     """R* that is too small by a relative 1e-12 shows in several problems."""
     true = rigorous.conjugate
     monkeypatch.setattr(rigorous, "conjugate", lambda regularizer, q: true(regularizer, q) * (1 - 10**-9))
-    assert sum(bool(fuzz.check(seed)["wrong"]) for seed in range(8)) >= 3
+    assert sum(bool(fuzz.check(seed, ENOUGH)["wrong"]) for seed in range(8)) >= 3
