@@ -209,6 +209,10 @@ def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKer
         array = np.asarray(data)
     except ValueError as ragged:
         raise error(f"{label} is ragged: {ragged}.") from ragged
+    except (
+        TypeError
+    ) as other:  # of CuPy and Torch, whose arrays are on a device; of tables with columns of several types
+        raise InvalidType(f"{label} is {type(data).__name__}, no array of real numbers for NumPy: {other}.") from other
     except (OSError, RuntimeError) as lost:
         raise error(f"{label} is {shown(data)}, which cannot be read, as where its file was closed: {lost}.") from lost
     kind = array.dtype.kind

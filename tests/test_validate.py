@@ -33,6 +33,19 @@ from mklref.solution import Status
 PROBLEM = make_problem(n=12, M=3)
 KINDS = ["2", True, 1j, [1.0], np.ones(1), b"2"]
 
+
+class OnDevice:
+    """An array as CuPy and Torch have them on a device, which NumPy cannot read."""
+
+    shape, ndim, dtype = (12, 2), 2, np.dtype(float)
+
+    def __len__(self):
+        return len(PROBLEM.y)
+
+    def __array__(self, dtype=None, copy=None):
+        raise TypeError("Implicit conversion to a NumPy array is not allowed.")
+
+
 NONSENSE = [
     np.array([]),
     np.array(2.5),
@@ -43,6 +56,7 @@ NONSENSE = [
     b"x",
     [[1], [2, 3]],
     {"a": None},
+    OnDevice(),
 ]
 X = np.random.default_rng(1).normal(size=(12, 2))
 K = np.array(PROBLEM.kernels.dense())

@@ -18,7 +18,7 @@ from mklref._names import Naming, namings, require_one_order, require_same_sampl
 from mklref._typing import Array
 from mklref._validate import checked_choice, checked_verbosity, require_unmasked
 from mklref.certificate import Bounds
-from mklref.estimators.blocks import SparseFamily, holds_sparse, holds_times, is_sparse, joined, of_products
+from mklref.estimators.blocks import SparseFamily, holds_sparse, is_sparse, joined, of_products
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
 from mklref.estimators.gram import (
     PRECOMPUTED,
@@ -50,7 +50,7 @@ from mklref.estimators.samples import (
 from mklref.estimators.workers import gathered, poll, workers_of
 from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidTarget, InvalidType, MKLError, warn
 from mklref.kernels import Kernel, KernelStack
-from mklref.kernels.fitted import as_texts
+from mklref.kernels.fitted import as_texts, holds_times
 from mklref.kernels.functions import grouped
 from mklref.kernels.storage import STORAGES
 from mklref.kernels.transforms import Normalizer

@@ -30,7 +30,7 @@ from mklref._validate import checked_flag, require_unmasked, required
 from mklref.exceptions import InvalidInput, InvalidType, UnsafeFile
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.evaluation import Block, Samples
-from mklref.kernels.fitted import FittedFamily
+from mklref.kernels.fitted import FittedFamily, holds_times, require_read
 
 
 class Joined:
@@ -63,20 +63,21 @@ def joined(X: Any) -> Any:
     """
     if hasattr(type(X), "to_df") or isinstance(getattr(X, "mod", None), Mapping):
         raise InvalidType(f"X is {type(X).__name__}; give its blocks, mklref.estimators.from_annotated(X).")
-    for unread, remedy in (("collect", "X.collect()"), ("column_names", "X.to_pandas()")):  # of polars, of pyarrow
-        if hasattr(type(X), unread):
-            raise InvalidType(f"X is {type(X).__name__}, no table of numbers yet; give {remedy}.")
+    require_read(X, "X")
     if getattr(getattr(X, "columns", None), "nlevels", 1) > 1:
         names = tuple(":".join(map(str, one)) for one in X.columns)
         _require_names(dict.fromkeys(one[0] for one in X.columns))
         return Joined(_matrix(X, "X"), names, X.index)
     if isinstance(X, Mapping) and not is_sparse(X):  # a dok_array is a dict
         _require_names(X)
-        blocks = {str(name): block for name, block in X.items()}
+        given: Mapping[Any, Any] = X
     elif isinstance(X, list | tuple) and X and all(len(getattr(one, "shape", ())) == 2 for one in X):
-        blocks = {str(b): block for b, block in enumerate(X)}
+        given = dict(enumerate(X))
     else:
         return X
+    for name, block in given.items():
+        require_read(block, f"X[{name!r}]")
+    blocks = {str(name): block for name, block in given.items()}
     lengths = {name: np.shape(block)[:1] for name, block in blocks.items()}
     if len(set(lengths.values())) != 1 or any(len(np.shape(block)) != 2 for block in blocks.values()):
         shown = ", ".join(f"{name}: {np.shape(block)}" for name, block in blocks.items())
@@ -99,15 +100,7 @@ def _matrix(block: Any, label: str) -> Any:
     if holds_times(block):
         raise InvalidType(f"{label} holds dates or times; turn them into numbers, or leave the columns out.")
     array = np.asarray(block)
-    return block.to_numpy(na_value=np.nan) if array.dtype.kind == "O" and hasattr(block, "to_numpy") else array
-
-
-def holds_times(X: Any) -> bool:
-    """Whether a column of X holds dates, times or spans of time, of which NumPy would make numbers."""
-    if hasattr(X, "get_columns"):  # polars, whose types have no kind
-        return any(dtype.is_temporal() for dtype in X.dtypes)
-    dtypes: Any = X.dtypes if hasattr(X, "dtypes") else np.asarray(X).dtype
-    return any(getattr(dtype, "kind", "O") in "mM" for dtype in np.ravel(dtypes))
+    return block.to_numpy(na_value=np.nan) if array.dtype.kind == "O" and hasattr(block, "iloc") else array
 
 
 def _require_names(given: Iterable[Any]) -> None:

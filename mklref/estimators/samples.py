@@ -28,7 +28,7 @@ from sklearn.utils.validation import check_array, validate_data
 from mklref._typing import Array
 from mklref._untrusted import free_memory
 from mklref._validate import checked_number, require_unmasked
-from mklref.estimators.blocks import holds_times, is_sparse, rows_as_bytes
+from mklref.estimators.blocks import is_sparse, rows_as_bytes
 from mklref.exceptions import (
     ConstantKernelWarning,
     InvalidInput,
@@ -40,6 +40,7 @@ from mklref.exceptions import (
     warn,
 )
 from mklref.kernels.base import Composite, Kernel
+from mklref.kernels.fitted import holds_times
 from mklref.kernels.functions import Function
 from mklref.kernels.storage import bytes_in_memory
 

@@ -70,13 +70,16 @@ class Files:
 
 
 def _watched(array: Any) -> Iterator[Path]:
-    """The file of a memory map or of an HDF5 data set; the folders of a zarr array, which change with its chunks."""
+    """The file of a memory map or of an HDF5 data set; of a zarr array the folders, which change with its chunks."""
     while isinstance(getattr(array, "base", None), np.ndarray) and not hasattr(array, "filename"):
         array = array.base  # of what np.asarray has made of a memory map
     name, file = getattr(array, "filename", None), getattr(array, "file", None)
     if name is None and getattr(file, "mode", "r") == "r":  # one that is written to changes whenever it is flushed
         name = getattr(file, "filename", None)
-    root = getattr(getattr(array, "store", None), "root", None)
+    store = getattr(array, "chunk_store", getattr(array, "store", None))  # zarr 2 may have metadata elsewhere
+    root = getattr(store, "root", getattr(store, "path", None))  # of folders, or of zarr 2 and zipped ones
+    if name is None and getattr(array, "read_only", False) and root is not None and Path(root).is_file():
+        name = root
     if name is not None:
         yield Path(name)
     elif root is not None:
@@ -95,7 +98,7 @@ def _state(path: Path) -> tuple[int, int] | None:
 def rows_that_are_there(array: Any, where: Any, label: str) -> Array:
     """Some rows of an array of any library; `KernelsLost` if it does not give them, as when its file was closed."""
     try:
-        return np.asarray(array[where])
+        return np.asarray(getattr(array, "oindex", array)[where])  # zarr 2 takes a number and indices there alone
     except (OSError, RuntimeError, ValueError, TypeError, LookupError) as failure:
         raise KernelsLost(
             f"{label} cannot be read, {type(failure).__name__}: {failure}; its file has to stay open, and as it is, "

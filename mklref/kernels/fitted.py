@@ -12,7 +12,7 @@ import numpy as np
 from mklref._threads import cached_property
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, require_finite, shown
-from mklref.exceptions import InvalidInput, InvalidKernel
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidType
 from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.evaluation import Block, Samples, runs_of
 from mklref.kernels.functions import grouped
@@ -204,6 +204,9 @@ class FittedFamily(Training):
 
 def checked_samples(X: Any, label: str) -> Array:
     """A finite float64 matrix (n, d), or one of texts; else `InvalidInput` or `InvalidType`."""
+    require_read(X, label)
+    if hasattr(X, "columns") and holds_times(X):
+        raise InvalidType(f"{label} holds dates or times; turn them into numbers, or leave the columns out.")
     texts = as_texts(X)
     samples: Any = as_float_array(X, label, InvalidInput) if texts is None else texts
     if samples.ndim != 2 or not samples.size:
@@ -212,6 +215,25 @@ def checked_samples(X: Any, label: str) -> Array:
         require_finite(samples, label, InvalidInput)
         samples = samples.astype(np.float64, copy=False)
     return np.asarray(samples)
+
+
+_UNREAD = {"collect": "collect()", "column_names": "to_pandas()", "to_native": "to_native()"}
+"""What lazy frames of polars have, tables of pyarrow and frames of narwhals, and what makes data frames of them."""
+
+
+def require_read(X: Any, label: str) -> None:
+    """Raise `InvalidType` for a table that is not read yet, or has other words for its columns than data frames."""
+    for mark, remedy in _UNREAD.items():
+        if hasattr(type(X), mark):
+            raise InvalidType(f"{label} is {type(X).__name__}, no table of numbers yet; give {label}.{remedy}.")
+
+
+def holds_times(X: Any) -> bool:
+    """Whether a column of X holds dates, times or spans of time, of which NumPy would make numbers."""
+    if hasattr(X, "get_columns"):  # polars, whose types have no kind
+        return any(dtype.is_temporal() for dtype in X.dtypes)
+    dtypes: Any = X.dtypes if hasattr(X, "dtypes") else np.asarray(X).dtype
+    return any(getattr(dtype, "kind", "O") in "mM" for dtype in np.ravel(dtypes))
 
 
 def _columns_of(X: Any) -> list[str]:
@@ -230,7 +252,10 @@ def as_texts(X: Any) -> Any:
         if not rows or not all(isinstance(row, list | tuple) and len(row) == len(rows[0]) for row in rows):
             return None
         X = rows
-    array = np.asarray(X)
+    try:
+        array = np.asarray(X)
+    except TypeError:  # who reads numbers says why it gives no array
+        return None
     if array.dtype.kind == "U" and not array.ndim:
         raise InvalidInput(f"X is the text {str(X)[:20]!r}; give a list of texts, one for each sample.")
     if array.dtype.kind != "U" and not (

@@ -5,6 +5,7 @@ Estimators on kernels that are evaluated when they are read.
 
 from __future__ import annotations
 
+import re
 from types import SimpleNamespace
 
 import numpy as np
@@ -149,15 +150,43 @@ def test_times_of_other_tables_are_no_numbers(others):
         MKLClassifier("linear").fit(frame, y)
     with pytest.raises(InvalidType, match="the block 'b' of X holds dates or times"):
         MKLClassifier("linear").fit({"a": Polars(age=np.arange(6)), "b": frame}, y)
+    with pytest.raises(InvalidType, match="X holds dates or times; turn them into numbers"):
+        linear().fit(frame)
     model = MKLClassifier("linear").fit(Polars(age=np.arange(6)), y)
     with pytest.raises(InvalidInput, match="X holds texts or dates among its numbers in age: "):
         model.predict(Polars(age=np.arange(6).astype("m8[s]")))
 
 
-@pytest.mark.parametrize(("name", "remedy"), [("collect", r"X\.collect\(\)"), ("column_names", r"X\.to_pandas\(\)")])
+@pytest.mark.parametrize(
+    ("name", "remedy"), [("collect", "collect()"), ("column_names", "to_pandas()"), ("to_native", "to_native()")]
+)
 def test_tables_that_are_not_read_are_refused(name, remedy):
-    with pytest.raises(InvalidType, match=f"X is Unread, no table of numbers yet; give {remedy}"):
-        MKLClassifier("linear").fit(type("Unread", (), {name: None})(), [0, 1])
+    """Of a table of Arrow the columns were taken for their names, and of narwhals dates for numbers."""
+    unread = type("Unread", (), {name: None, "shape": (2, 1)})()
+    for label, given in (("X", unread), ("X['a']", {"a": unread}), ("X[1]", [np.ones((2, 1)), unread])):
+        says = re.escape(f"{label} is Unread, no table of numbers yet; give {label}.{remedy}.")
+        with pytest.raises(InvalidType, match=says):
+            MKLClassifier("linear").fit(given, [0, 1])
+    with pytest.raises(InvalidType, match="X is Unread, no table of numbers yet"):
+        linear().fit(unread)
+
+
+def test_blocks_of_other_data_frames_may_hold_texts_and_missing_cells():
+    """to_numpy of polars has no na_value."""
+
+    class Mixed(Polars):
+        to_numpy = staticmethod(lambda: None)
+
+        def __array__(self, dtype=None, copy=None):
+            return np.stack([cells.astype(object) for cells in self._cells], axis=1)
+
+    y, age = [0, 1] * 3, Polars(age=np.arange(6))
+    for cells, says in (
+        (["u", "v"] * 3, "X holds texts or dates among its numbers in b:town"),
+        ([True, None] * 3, "NaN"),
+    ):
+        with pytest.raises(InvalidInput, match=says):
+            MKLClassifier("linear").fit({"a": age, "b": Mixed(town=np.array(cells, dtype=object))}, y)
 
 
 def test_texts(tmp_path):

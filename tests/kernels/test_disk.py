@@ -20,7 +20,7 @@ def X():
     return np.random.default_rng(0).normal(size=(40, 12)) + 3.0
 
 
-@pytest.mark.parametrize("kind", ["memmap", "hdf5", "zarr", "list"])
+@pytest.mark.parametrize("kind", ["memmap", "hdf5", "zarr", "zip", "list"])
 def test_matrices_on_disk_are_read_by_rows(X, tmp_path, kind):
     held = gaussian([1.0, 4.0]).fit(X)
     K = held.dense()
@@ -30,8 +30,13 @@ def test_matrices_on_disk_are_read_by_rows(X, tmp_path, kind):
         source = h5py.File(tmp_path / "K.h5", "r")["K"]
     elif kind == "zarr":
         zarr = pytest.importorskip("zarr", reason="zarr is not installed")
-        source = zarr.create_array(tmp_path / "K.zarr", shape=K.shape, chunks=(1, 16, 40), dtype=K.dtype)
+        source = zarr.open_array(tmp_path / "K.zarr", mode="w", shape=K.shape, chunks=(1, 16, 40), dtype=K.dtype)
         source[:] = K
+    elif kind == "zip":
+        zarr = pytest.importorskip("zarr", reason="zarr is not installed")
+        with zarr.storage.ZipStore(tmp_path / "K.zip", mode="w") as store:
+            zarr.open_array(store, mode="w", shape=K.shape, chunks=(1, 16, 40), dtype=K.dtype)[:] = K
+        source = zarr.open_array(zarr.storage.ZipStore(tmp_path / "K.zip", mode="r"), mode="r")
     else:
         np.save(tmp_path / "K.npy", K)
         source = np.load(tmp_path / "K.npy", mmap_mode="r")
@@ -46,7 +51,7 @@ def test_matrices_on_disk_are_read_by_rows(X, tmp_path, kind):
     found, expected = (solve(Problem(one, y), tol=1e-6).certificate for one in (stack, held))
     agree(found, expected)
     if kind != "list":
-        path = tmp_path / {"hdf5": "K.h5", "zarr": "K.zarr", "memmap": "K.npy"}[kind]
+        path = tmp_path / {"hdf5": "K.h5", "zarr": "K.zarr", "zip": "K.zip", "memmap": "K.npy"}[kind]
         path.rename(tmp_path / "elsewhere")
         with pytest.raises(KernelsLost, match=rf"{path.name} vanished while its kernels were in use"):
             stack.rows(rows)
