@@ -100,7 +100,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Check one certificate; prints one line for each thing confirmed, and the verdict."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     if {"-h", "--help"} & set(given):
-        return _say(CONFIRMED, f"usage: {_USAGE}\n\n{__doc__}")
+        return _say(CONFIRMED, f"usage: {_USAGE}\n\n{__doc__ or ''}")  # python -OO has none
     paths = [Path(argument) for argument in given]
     if len(paths) not in (1, 2):
         return _say(UNREADABLE, f"usage: {_USAGE}; --help says more")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import pickle
 import re
 import subprocess
 import sys
@@ -280,6 +281,14 @@ def test_public_names_are_there(name):
     assert all(getattr(package, public) is not None for public in package.__all__)
     with pytest.raises(AttributeError, match="solv"):
         package.solv  # noqa: B018
+
+
+@pytest.mark.parametrize("name", LAZY)
+def test_functions_that_name_a_package_go_to_other_processes(name):
+    """Those of a notebook are sent with the modules that they name, by cloudpickle, which takes one type of module."""
+    cloudpickle = pytest.importorskip("cloudpickle", reason="cloudpickle is not installed")
+    package = import_module(name)
+    assert pickle.loads(cloudpickle.dumps(package)) is package
 
 
 MYPY = """

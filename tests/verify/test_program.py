@@ -60,6 +60,8 @@ def test_help_says_what_is_checked_and_what_the_exit_codes_mean(flag, capsys):
     out = capsys.readouterr().out
     assert out.startswith("usage: python -m mklref.verify CERTIFICATE.json [DATA.npz]")
     assert "Exit codes: 0 confirmed" in out
+    bare = subprocess.run([sys.executable, "-OO", verify.__file__, flag], capture_output=True, text=True, check=True)
+    assert bare.stdout.strip() == out.splitlines()[0]  # without docstrings
 
 
 def test_other_data_are_not_confirmed(case, files, capsys):
