@@ -3,19 +3,23 @@
 An index names its rows, unless it counts them from 0, as pandas does where nobody names them. Two namings go together
 if they are equal, or have nothing in common: then they may be names of two kinds for the same samples, of which nobody
 can say that their rows do not belong together. Those that share names and differ somewhere are of other samples, or in
-another order, and refused; so are counted rows beside the same numbers in another order, as of a shuffled table, where
-a fresh column may follow either. Nothing is put into another order: which of two is meant, only the caller knows.
+another order, and refused. Numbers that ascend may be a count of other rows, as in a fold of a fresh column; they are
+refused beside the same ones in another order alone, as of a shuffled table, where a fresh column may follow either.
+Nothing is put into another order: which of two is meant, only the caller knows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
 from mklref.exceptions import InvalidInput
 
 Naming: TypeAlias = tuple[str, ...]
+
+_SMALL = 1000
+"""Numbers below it count the rows of any part, those above it of a tenth at least: identifiers have more digits."""
 
 
 def require_one_order(
@@ -127,28 +131,38 @@ def _require_alike(
 ) -> None:
     """The error where two of these indices, or namings, do not go together."""
     given = _different(given)
-    if len(given) < 2 or all(counts_rows(index) for _, index in given):
+    if len(given) < 2:
         return
-    known: list[tuple[str, Naming, bool]] = []
+    known: list[tuple[str, Naming]] = []
     for label, index in given:
-        names, counted = _texts(index), counts_rows(index)
-        for first, others, other_counted in known:
+        names = _texts(index)
+        for first, others in known:
             if len(names) != len(others) or names == others or (shared := set(names)).isdisjoint(others):
                 continue
             same = shared == set(others)
-            if (counted or other_counted) and not same:
+            if not same and (_may_count(names) or _may_count(others)):
                 continue
             i = next(i for i, name in enumerate(names) if name != others[i])
             how = f"have their {what} in different orders" if same else f"are of different {what}"
             raise error(
                 f"{first} and {label} {how}: number {i} is {others[i]!r} in the first, {names[i]!r} in the second. "
                 f"Give the {what} that both have, in one order, .loc[names], or, if those side by side belong "
-                "together, drop the names, .reset_index(drop=True) or .to_numpy()."
+                "together, drop the names of one, .to_numpy(), or of both, .reset_index(drop=True)."
             )
-        known.append((label, names, counted))
+        known.append((label, names))
+
+
+def _may_count(names: Naming) -> bool:
+    """Whether names are numbers that ascend, few of them left out: those of a part of rows that somebody counted."""
+    if not all(len(name) < 16 and name.isdecimal() for name in names):
+        return False
+    numbers = list(map(int, names))
+    return numbers[-1] < max(_SMALL, 10 * len(numbers)) and all(a < b for a, b in pairwise(numbers))
 
 
 def _texts(index: Any) -> Naming:
-    """Names as texts: a file has 1 for "1", and pandas 1.0 where a name is missing."""
+    """Names as texts: a file has 1 for "1", pandas 1.0 where a name is missing, and a moment one name in each zone."""
+    if getattr(index, "tz", None) is not None:
+        index = index.tz_convert("UTC")
     names = index if isinstance(index, tuple) else index.tolist()
     return tuple(str(name).removesuffix(".0") if isinstance(name, float) else str(name) for name in names)

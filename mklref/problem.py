@@ -183,6 +183,14 @@ class Problem(Frozen):
             self.kernels.require_psd()
         _require_attainable(self.costs, self.loss, self.regularizer)
 
+    def replace(self, **changes: Any) -> Self:
+        """A new problem that differs in the named arguments and shares the others, whose samples are the same."""
+        made = super().replace(**changes)
+        for name in ("y", "sample_weight"):
+            if name not in changes and getattr(self, name) is not None:
+                require_named(name, self.kernels.sample_names, made.kernels.sample_names)
+        return made
+
     def _checked_targets(self, y: Any) -> NDArray[Any]:
         loss, targets = self.loss, checked_targets(y, self.n_samples)
         found = np.unique(targets)

@@ -7,6 +7,7 @@ import pickle
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import cross_val_score
 
 from mklref import Fixed, MulticlassProblem, Problem, Solution, certify, solve
 from mklref.algorithms import ALGORITHMS
@@ -101,6 +102,87 @@ def test_rows_that_are_counted_are_named_by_nobody_but_those_of_a_shuffled_table
         Problem([K.set_axis(whole).set_axis(whole, axis=1) for K in grams], y.set_axis(counted))  # fresh, or of before?
 
 
+@pytest.mark.parametrize("fresh", ["X", "y"])
+def test_folds_of_a_fresh_column_are_paired_as_the_column_is(X, fresh):
+    """A slice of rows that pandas has counted is no count from 0, but its numbers are no names of samples either."""
+    order = np.random.default_rng(1).permutation(4 * N)[: 2 * N]
+    for index in (order, [*range(N), *range(N)], range(1, 2 * N + 1)):  # a split, two tables in one, another count
+        table = pd.concat([X, X + 0.1]).set_axis(index)
+        y = pd.Series(table["a"] > table["a"].median(), index)
+        samples = table.reset_index(drop=True) if fresh == "X" else table
+        targets = y.reset_index(drop=True) if fresh == "y" else y
+        expected = cross_val_score(MKLClassifier("linear"), table.to_numpy(), y.to_numpy(), cv=4)
+        found = cross_val_score(MKLClassifier("linear"), samples, targets, cv=4, error_score="raise")
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_numbers_that_are_no_count_are_names(y, grams):
+    """Partly other samples: identifiers of six digits, a part of a shuffled table, and numbers among texts."""
+    shuffled = [7, 3, *range(20, 18 + N)]
+    for names in ([k + 10**5 for k in range(N)], shuffled, ["x", *range(1, N)]):
+        named = [K.set_axis(names).set_axis(names, axis=1) for K in grams]
+        with pytest.raises(InvalidInput, match=rf"are of different samples: number {N - 1} is"):
+            Problem(named, y.set_axis([*names[:-1], 999_999]))
+
+
+def test_remedies_of_the_error_are_remedies(y, grams):
+    shuffled = np.random.default_rng(0).permutation(N)
+    named, fresh = [K.set_axis(shuffled).set_axis(shuffled, axis=1) for K in grams], y.reset_index(drop=True)
+    with pytest.raises(InvalidInput, match=r"drop the names of one, \.to_numpy\(\), or of both, \.reset_index"):
+        Problem(named, fresh)
+    Problem(named, fresh.to_numpy())
+    Problem([K.reset_index(drop=True).set_axis(range(N), axis=1) for K in named], fresh)
+
+
+def test_a_moment_has_one_name_in_all_zones(y, grams):
+    moments = pd.date_range("2020-03-25", periods=N, freq="D", tz="UTC")  # summer time begins among them
+    named = [K.set_axis(moments).set_axis(moments, axis=1) for K in grams]
+    local = y.set_axis(moments.tz_convert("Europe/London"))
+    Problem(named, local)
+    with pytest.raises(InvalidInput, match="in different orders"):
+        Problem(named, local[::-1])
+
+
+def test_weights_and_vectors_for_a_stack_are_compared_by_names(X, grams):
+    named = [stack(grams, list("abc")), factors({one: X[[one]] for one in X})]
+    for own in (*named, *(parse("linear").fit(X, storage=where) for where in ("memory", "lazy"))):
+        v = pd.Series(1.0, IDS)
+        vectors = pd.DataFrame([v, v])
+        for given, method in ((v, own.apply), (v, own.quadratic), (v, own.norms), (vectors, own.apply_each)):
+            np.testing.assert_array_equal(method(given), method(given.to_numpy()))
+            with pytest.raises(
+                InvalidInput, match=r"the kernels and v(ectors)? have their samples in different orders"
+            ):
+                method(given[TURNED])
+    theta = pd.Series([1.0, 2.0, 3.0], list("abc"))
+    for own in named:
+        for method in (own.combine, lambda weights, own=own: own.combine_rows(weights, [0, 1])):
+            np.testing.assert_array_equal(method(theta), method(theta.to_numpy()))
+            with pytest.raises(InvalidInput, match="the kernels and weights have their kernels in different orders"):
+                method(theta[::-1])
+
+
+def test_new_samples_of_a_stack_are_normalised_with_its_samples(grams):
+    new = [K.iloc[:4] for K in grams]
+    for method in (center, lambda K, K_new: normalize(K, "trace", K_new)):
+        own = stack(grams)
+        np.testing.assert_array_equal(method(own, new)[1], method(own, [K.to_numpy() for K in new])[1])
+        with pytest.raises(InvalidInput, match=r"column 0 of K_new\[0\] is 's15', training sample 0 is 's0'"):
+            method(own, [K[TURNED] for K in new])
+
+
+def test_what_a_changed_problem_shares_stays_with_its_samples(y, grams):
+    turned = stack([K.loc[TURNED, TURNED] for K in grams])
+    problem = Problem(stack(grams), y, sample_weight=np.ones(N))
+    for changes in ({}, {"y": y[TURNED]}, {"sample_weight": np.ones(N)}):
+        with pytest.raises(
+            InvalidInput, match=r"the kernels and (y|sample_weight) have their samples in different orders"
+        ):
+            problem.replace(kernels=turned, **changes)
+    problem.replace(kernels=turned, y=y[TURNED], sample_weight=np.ones(N))
+    problem.replace(kernels=[K.to_numpy() for K in grams])
+
+
 @pytest.mark.parametrize("solver", ["native", "factored", "lp_wrapper", "reference"])
 def test_solutions_know_their_training_samples(X, y, grams, solver, tmp_path):
     problem = Problem(FactorStack([X[["a"]], X[["b", "c"]]]) if solver == "factored" else stack(grams), y)
@@ -168,7 +250,11 @@ def test_posterior_means_and_mixed_norm_scores_compare_names(y, grams, tmp_path)
     turned = [K[TURNED] for K in new]
     evidence = learn(EvidenceProblem(stack(grams), y, 1.0))
     problem = SynthesisProblem(grams, y, lam=0.1, p=1, q=1, r=1).replace(lam=0.2)
-    synthesis = synthesise(problem)
+    with pytest.raises(InvalidInput, match="y and the kernels have their samples in different orders"):
+        SynthesisProblem(stack(grams), y[::-1], lam=0.1, p=1, q=1, r=1)
+    with pytest.raises(InvalidInput, match="the kernels and start have their kernels in different orders"):
+        learn(EvidenceProblem(stack(grams, list("abc")), y, 1.0), start=pd.Series(1.0, list("cba")))
+    synthesis = synthesise(pickle.loads(pickle.dumps(problem)))
     synthesis.save(tmp_path / "synthesis.npz")
     for own in (evidence, synthesis, SynthesisSolution.load(tmp_path / "synthesis.npz")):
         own.decision_function(new)

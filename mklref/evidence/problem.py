@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mklref._names import require_one_order
+from mklref._names import last_names, require_named, require_one_order
 from mklref._typing import Array, FloatArray
 from mklref._validate import checked_array, checked_flag, checked_number, checked_rng, checked_targets, read_only
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, NotApplicable
@@ -130,7 +130,8 @@ class EvidenceProblem:
         return np.minimum(weights, np.finfo(float).max)
 
     def checked_weights(self, weights: Any, label: str = "weights") -> Array:
-        """Weights (M,) as float64, or `InvalidParameter`: of another shape, not finite, or negative."""
+        """Weights (M,) as float64, or `InvalidInput`: of other names, of another shape, not finite, or negative."""
+        require_named(label, last_names(weights), [self.kernels.names], "kernels")
         array = checked_array(weights, label, (self.n_kernels,), ", one for each kernel")
         if array.min() < 0.0:
             m = int(array.argmin())

@@ -79,7 +79,7 @@ class DistributedLazyStack(LazyStack):
             A RuntimeError with a sentence: no worker is left, or the time is over.
         """
         require_open(self.client)
-        v, some = numbers("v", v, self.shape[1]), indices(kernels, len(self), "kernels")
+        v, some = numbers("v", v, self), indices(kernels, len(self), "kernels")
         support = np.flatnonzero(v)
         self.count(len(some) * len(support) * len(v))
         columns = np.array_split(self.chosen, min(self.tiles, len(v)))

@@ -252,11 +252,11 @@ class FactorStack(KernelStack):
 
     def combine_rows(self, weights: Array, rows: Any) -> Array:
         left = self._rows(indices(rows, self.shape[1]))
-        return self.product((left * numbers("weights", weights, len(self))[self.owner]).T).T
+        return self.product((left * numbers("weights", weights, self)[self.owner]).T).T
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
         each = np.zeros((self.rank, len(self)))
-        each[np.arange(self.rank), self.owner] = self.transposed(numbers("v", v, self.shape[1]))
+        each[np.arange(self.rank), self.owner] = self.transposed(numbers("v", v, self))
         some = each if kernels is None else each[:, indices(kernels, len(self), "kernels")]
         return np.ascontiguousarray(self.product(some).T)
 
@@ -282,7 +282,7 @@ class FactorStack(KernelStack):
 
     def quadratic(self, v: Array) -> Array:
         """All ||L_m'v||^2, (M,)."""
-        return self.of_each(self.transposed(numbers("v", v, self.shape[1])) ** 2)
+        return self.of_each(self.transposed(numbers("v", v, self)) ** 2)
 
     def traces(self) -> Array:
         return sum_in_pairs([self.own_diagonals[:, a:b].sum(axis=1) for a, b in pairwise(self.edges)])
@@ -332,7 +332,7 @@ class FactorStack(KernelStack):
     def coefficients(self, dual_coef: Array, weights: Array) -> Array:
         """v with f = L v for f = sum_m weights_m K_m dual_coef: theta_m L_m'beta, (r,) or (r, P) for beta (P, n)."""
         image = self.transposed(np.ascontiguousarray(np.asarray(dual_coef, dtype=np.float64).T))
-        scale = numbers("weights", weights, len(self))[self.owner]
+        scale = numbers("weights", weights, self)[self.owner]
         return np.asarray(scale * image if image.ndim == 1 else scale[:, None] * image)
 
     def dense_stack(self) -> ArrayStack:

@@ -145,7 +145,7 @@ class LazyStack(OnSamples, KernelStack):
         return out
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
-        v, some = numbers("v", v, self.shape[1]), indices(kernels, len(self), "kernels")
+        v, some = numbers("v", v, self), indices(kernels, len(self), "kernels")
         support = np.flatnonzero(v)
         return self.sums(support, v[support], some)
 
@@ -197,7 +197,7 @@ class LazyStack(OnSamples, KernelStack):
         return out
 
     def combine_rows(self, weights: Array, rows: Any) -> Array:
-        weights, index = numbers("weights", weights, len(self)), indices(rows, self.shape[1])
+        weights, index = numbers("weights", weights, self), indices(rows, self.shape[1])
         total = np.empty((len(index), self.shape[1]))
         for part in self._batches(len(index), 1):
             own = index[part]
@@ -206,7 +206,7 @@ class LazyStack(OnSamples, KernelStack):
 
     def quadratic(self, v: Array) -> Array:
         """All values v'K_m v, float64 (M,), from the entries between samples where v is not 0."""
-        v = numbers("v", v, self.shape[1])
+        v = numbers("v", v, self)
         support = np.flatnonzero(v)
         return self.part(support).apply(v[support]) @ v[support]
 

@@ -86,7 +86,7 @@ def _transformed(K: Any, K_new: Any, diagonal_new: Any, how: Normalizer) -> Any:
         if diagonal_new is not None:
             diagonal_new = checked_members("diagonal_new", diagonal_new, "give one array (k,) for each kernel.")
     given = stack(K)
-    require_same_samples({"K": K}, {"K_new": K_new, "diagonal_new": diagonal_new})
+    require_same_samples({"K": K}, {"K_new": K_new, "diagonal_new": diagonal_new}, getattr(K, "sample_names", ()))
     grams = given.matrices if isinstance(given, ArrayStack) else tuple(given.dense())
     fitted = [how.fit(gram, f"kernels[{m}]") for m, gram in enumerate(grams)]
     train = ArrayStack([own.train(gram) for own, gram in zip(fitted, grams, strict=True)], given.names or None)

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mklref._names import Naming
+from mklref._names import Naming, last_names, require_named
 from mklref._threads import cached_property
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, shown
@@ -98,7 +98,7 @@ class KernelStack(ABC):
 
     def combine_rows(self, weights: Array, rows: Any) -> Array:
         """sum_m weights_m K_m[rows, :], float64 (k, n); kernels of weight 0 are not read."""
-        weights, index = numbers("weights", weights, len(self)), indices(rows, self.shape[1])
+        weights, index = numbers("weights", weights, self), indices(rows, self.shape[1])
         active = np.flatnonzero(weights)
         total = np.zeros((len(index), self.shape[1]))
         for part in self._batches(len(index), len(active)):
@@ -111,7 +111,7 @@ class KernelStack(ABC):
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
         """Products K_m v of all kernels, or of some, float64 (M, n) or (k, n): sums of the rows where v is not 0."""
-        v, some = numbers("v", v, self.shape[1]), indices(kernels, len(self), "kernels")
+        v, some = numbers("v", v, self), indices(kernels, len(self), "kernels")
         support = np.flatnonzero(v)
         images = np.zeros((len(some), self.shape[1]))
         for part in self._batches(len(support), len(some)):
@@ -121,7 +121,7 @@ class KernelStack(ABC):
 
     def apply_each(self, vectors: Array, kernels: Any = None) -> Array:
         """Products K_m v of several vectors (k, n), float64 (k, M, n)."""
-        some = numbers("vectors", vectors, self.shape[1])
+        some = numbers("vectors", vectors, self)
         return np.stack([self.apply(v) if kernels is None else self.apply(v, kernels) for v in some])
 
     def images(self, v: Array) -> Any:
@@ -159,7 +159,7 @@ class KernelStack(ABC):
 
     def quadratic(self, v: Array) -> Array:
         """All values v'K_m v, float64 (M,)."""
-        v = numbers("v", v, self.shape[1])
+        v = numbers("v", v, self)
         return self.apply(v) @ v
 
     def norms(self, v: Array) -> Array:
@@ -270,12 +270,16 @@ _SHAPES = {
 }
 
 
-def numbers(label: str, given: Any, length: int) -> Array:
-    """The `weights` or the vector `v` (length,), or `vectors` (k, length), in float64; a mask is one of 0 and 1.
+def numbers(label: str, given: Any, stack: KernelStack) -> Array:
+    """The `weights` or the vector `v` for a stack, or `vectors` (k, n), in float64; a mask is one of 0 and 1.
 
-    `InvalidInput` for another shape, `InvalidType` for what is no real numbers.
+    `InvalidInput` for another shape, or names in another order, `InvalidType` for what is no real numbers.
     """
+    of_kernels = label == "weights"
+    length, known = (len(stack), (stack.names,)) if of_kernels else (stack.shape[1], stack.sample_names)
     mask = isinstance(given, np.ndarray) and given.dtype.kind == "b"
+    if not isinstance(given, np.ndarray):
+        require_named(label, last_names(given), known, "kernels" if of_kernels else "samples")
     array = as_float_array(given.astype(np.float64) if mask else given, label, InvalidInput)
     if array.ndim != 1 + (label == "vectors") or array.shape[-1] != length:
         raise InvalidInput(f"{label} has shape {array.shape}; expected {_SHAPES[label].format(length)} of the stack.")

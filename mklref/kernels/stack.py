@@ -71,7 +71,7 @@ class ArrayStack(KernelStack):
         return self.matrices[0].dtype
 
     def combine(self, weights: Array) -> Array:
-        weights, n = numbers("weights", weights, len(self)), self.shape[1]
+        weights, n = numbers("weights", weights, self), self.shape[1]
         total = np.zeros((n, n))
         term = np.empty((n, n))
         for weight, matrix in zip(weights, self.matrices, strict=True):
@@ -97,11 +97,11 @@ class ArrayStack(KernelStack):
         return out
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
-        v, some = numbers("v", v, self.shape[1]), indices(kernels, len(self), "kernels")
+        v, some = numbers("v", v, self), indices(kernels, len(self), "kernels")
         return np.array([_product(self.matrices[m], v) for m in some]).reshape(-1, len(v))
 
     def apply_each(self, vectors: Array, kernels: Any = None) -> Array:
-        vectors, some = numbers("vectors", vectors, self.shape[1]), indices(kernels, len(self), "kernels")
+        vectors, some = numbers("vectors", vectors, self), indices(kernels, len(self), "kernels")
         if self.dtype != np.float64:
             return np.stack([self.apply(v, some) for v in vectors])
         products = np.array([vectors @ self.matrices[m] for m in some]).reshape(-1, *np.shape(vectors))

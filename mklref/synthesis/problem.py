@@ -109,7 +109,7 @@ class SynthesisProblem(Frozen):
         put("constant", checked_flag("constant", constant))
         stack = _checked_kernels(kernels)
         require_same_samples({}, {"kernels": kernels})
-        require_one_order({"kernels": kernels, "y": y})
+        require_one_order({"kernels": kernels, "y": y}, known=getattr(kernels, "sample_names", ()))
         put("y", _checked_targets(y, stack.shape, self.loss))
         if self.constant:
             stack = np.concatenate([stack, np.ones((1, *stack.shape[1:]))])
@@ -118,10 +118,13 @@ class SynthesisProblem(Frozen):
 
     def replace(self, **changes: Any) -> Self:
         """A new problem that differs in the named arguments; with these kernels also on the same expansion points."""
-        made = super().replace(**changes)
-        if "kernels" not in changes:
-            made._put("point_names", self.point_names)
+        if "kernels" in changes:
+            return super().replace(**changes)
+        made: Self = _at(self.point_names, type(self), {**self._arguments(), **changes})
         return made
+
+    def __reduce__(self) -> Any:
+        return _at, (self.point_names, type(self), self._arguments())
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -148,6 +151,12 @@ class SynthesisProblem(Frozen):
             f"SynthesisProblem(tau={tau}, n={n}, N={N}, lam={self.lam:g}, norm={self.norm}, C={self.C:g}, "
             f"loss={self.loss})"
         )
+
+
+def _at(points: tuple[Naming, ...], kind: type[Any], arguments: dict[str, Any]) -> Any:
+    made = kind(**arguments)
+    made._put("point_names", points)
+    return made
 
 
 def checked_problem(problem: Any) -> SynthesisProblem:
