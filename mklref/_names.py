@@ -121,7 +121,8 @@ def _different(given: Iterable[tuple[str, Any]]) -> list[tuple[str, Any]]:
     """The indices that are not equal to one before: to compare them is faster than to read their names."""
     found: list[tuple[str, Any]] = []
     for label, index in given:
-        if not (hasattr(index, "equals") and any(index.equals(other) for _, other in found)):
+        equal = getattr(index, "equals", index.__eq__)
+        if not any(index is other or equal(other) is True for _, other in found):
             found.append((label, index))
     return found
 

@@ -1,12 +1,12 @@
-"""`MKLClassifierCV` and `MKLRegressorCV`: C and the norm of the weights chosen by cross-validation; see `searching`."""
+"""`MKLClassifierCV` and `MKLRegressorCV`, and what their parameters mean; see `cross_validation`."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from mklref.estimators.classifier import MKLClassifier
+from mklref.estimators.cross_validation import Searching
 from mklref.estimators.regressor import MKLRegressor
-from mklref.estimators.searching import Searching
 
 
 class MKLClassifierCV(Searching, MKLClassifier):

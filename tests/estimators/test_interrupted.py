@@ -11,7 +11,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.model_selection import KFold
 
 from mklref import Interrupted, MKLClassifier, MKLClassifierCV, MKLRegressorCV
-from mklref.estimators import base, folds, searching, workers
+from mklref.estimators import base, cross_validation, folds, workers
 from mklref.exceptions import InterruptedWarning, InvalidParameter, SolverFailure
 from mklref.model_selection import evaluate, stability
 
@@ -182,7 +182,7 @@ def test_folds_that_ctrl_c_left_out_of_a_candidate_count_for_what_there_is():
         return [None if one is None else folds.Point(*one, optimal=True, constant=()) for one in numbers]
 
     rows = [row((0.5, 1.0, 1e-3), (0.7, 3.0, 1e-4), None), row((0.8, 2.0, 1e-5), (0.6, 2.0, 1e-4), (0.0, 5.0, 1e-2))]
-    found = searching.chosen([(1.0, 1.0), (2.0, 1.0)], rows, "best", None)
+    found = cross_validation.chosen([(1.0, 1.0), (2.0, 1.0)], rows, "best", None)
     assert (found.best, found.scored, found.missed, found.folds) == (1, 5, 0, 2)
     np.testing.assert_allclose(found.results["mean_test_score"], [0.6, 0.7])
     np.testing.assert_allclose(found.results["n_kernels"], [2.0, 3.0])
