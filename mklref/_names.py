@@ -73,9 +73,8 @@ def require_named(label: str, own: Iterable[Naming], known: Iterable[Naming], wh
 
 def namings(given: Any) -> tuple[Naming, ...]:
     """Each way in which data frames of Gram matrices, a series or a stack of kernels name the training samples."""
-    if hasattr(given, "sample_names"):
-        return tuple(given.sample_names)
-    return each_naming(given, "index", "columns")
+    own = getattr(given, "sample_names", None)
+    return own if isinstance(own, tuple) else each_naming(given, "index", "columns")
 
 
 def each_naming(given: Any, *axes: str) -> tuple[Naming, ...]:

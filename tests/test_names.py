@@ -14,7 +14,7 @@ from mklref.algorithms import ALGORITHMS
 from mklref.estimators import MKLClassifier
 from mklref.evidence import EvidenceProblem, solve as learn
 from mklref.exceptions import InvalidInput, UnsafeFile
-from mklref.kernels import FactorStack, center, column_groups, factors, normalize, parse, stack
+from mklref.kernels import FactorStack, center, cholesky, column_groups, factors, normalize, parse, stack
 from mklref.model_selection import evaluate
 from mklref.regularizers import Mahalanobis, WeightedL1, WeightedLp
 from mklref.signed import SignedProblem
@@ -56,6 +56,8 @@ def stacks(X, grams):
     yield "sharded", FactorStack([X[["a"]], X[["b", "c"]]]).sharded(2)
     yield "groups of columns", column_groups(X, [["a"], ["b", "c"]])
     yield "kept groups", column_groups(X, [["a"], ["b", "c"]], normalize="trace", keep=True)
+    yield "Cholesky factors", cholesky(family, X, keep=False)
+    yield "kept Cholesky factors", cholesky(family, X)
     yield "named factors", factors({"a": X[["a"]], "b": X[["b"]]})
     yield "as matrices", FactorStack([X[["a"]], X[["b", "c"]]]).dense_stack()
 
@@ -236,6 +238,9 @@ def test_parameters_for_each_kernel_are_compared_by_its_name(y, grams, regulariz
     names, kernels = list("abc"), stack(grams, list("abc"))
     values = pd.Series([1.0, 2.0, 3.0], names)
     given = pd.DataFrame(np.diag(values), names, names) if regularizer is Mahalanobis else values
+    if regularizer is not Mahalanobis:  # a name that pandas takes for an attribute
+        odd = ["a", "b", "sample_names"]
+        Problem(stack(grams, odd), y, regularizer=regularizer(given.set_axis(odd)))
     for own in (given, given.set_axis(range(3)), given.to_numpy()):
         if regularizer is Mahalanobis and hasattr(own, "columns"):
             own = own.set_axis(own.index, axis=1)

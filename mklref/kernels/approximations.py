@@ -360,6 +360,7 @@ def cholesky(family: KernelFamily, X: Any, *, rank: int = 200, tol: float = 1e-3
     makers = [CholeskyFactor(kernel, rank, tol).fit(raw.samples) for kernel in raw.kernels]
     sources = [Source(raw.samples, f"factor {name!r}", maker) for maker, name in zip(makers, raw.names, strict=True)]
     stack = CholeskyStack(sources, raw.names)
+    stack.sample_names = names_in(along(X, "index"))
     return _kept(stack, None) if keep else stack
 
 
