@@ -154,9 +154,9 @@ def _require_alike(
 
 def _may_count(names: Naming) -> bool:
     """Whether names are numbers that ascend, few of them left out: those of a part of rows that somebody counted."""
-    if not all(len(name) < 16 and name.isdecimal() for name in names):
+    numbers = [int(name) for name in names if name.isdecimal() and len(name) < 16]
+    if tuple(map(str, numbers)) != names:  # nobody counts in words, or from 001
         return False
-    numbers = list(map(int, names))
     return numbers[-1] < max(_SMALL, 10 * len(numbers)) and all(a < b for a, b in pairwise(numbers))
 
 

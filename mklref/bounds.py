@@ -31,6 +31,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from mklref._names import require_one_order
 from mklref._typing import Array
 from mklref._validate import (
     as_float_array,
@@ -376,11 +377,12 @@ def margin_risk(scores: Any, y: Any, margin: float) -> float:
     Raises
     ------
     InvalidType, InvalidTarget
-        Arrays of different or wrong shape, not finite, or other labels.
+        Arrays of different or wrong shape, or samples, not finite, or other labels.
     InvalidParameter
         A margin that is not positive.
     """
     gamma = checked_positive("margin", margin)
+    require_one_order({"scores": scores, "y": y}, InvalidTarget)
     h, labels = (as_float_array(data, name, InvalidTarget) for data, name in ((scores, "scores"), (y, "y")))
     if h.ndim != 1 or h.shape != labels.shape or not len(h):
         raise InvalidTarget(f"scores has shape {h.shape}, y has shape {labels.shape}; expected (n,) for both, n >= 1.")

@@ -11,9 +11,10 @@ from sklearn.model_selection import cross_val_score
 
 from mklref import Fixed, MulticlassProblem, Problem, Solution, certify, solve
 from mklref.algorithms import ALGORITHMS
+from mklref.bounds import margin_risk
 from mklref.estimators import MKLClassifier
 from mklref.evidence import EvidenceProblem, solve as learn
-from mklref.exceptions import InvalidInput, UnsafeFile
+from mklref.exceptions import InvalidInput, InvalidTarget, UnsafeFile
 from mklref.kernels import FactorStack, center, cholesky, column_groups, factors, normalize, parse, stack
 from mklref.model_selection import evaluate
 from mklref.regularizers import Mahalanobis, WeightedL1, WeightedLp
@@ -119,9 +120,9 @@ def test_folds_of_a_fresh_column_are_paired_as_the_column_is(X, fresh):
 
 
 def test_numbers_that_are_no_count_are_names(y, grams):
-    """Partly other samples: identifiers of six digits, a part of a shuffled table, and numbers among texts."""
+    """Partly other samples: identifiers of six digits or from 001, a part of a shuffled table, numbers among texts."""
     shuffled = [7, 3, *range(20, 18 + N)]
-    for names in ([k + 10**5 for k in range(N)], shuffled, ["x", *range(1, N)]):
+    for names in ([k + 10**5 for k in range(N)], [f"{k:03}" for k in range(N)], shuffled, ["x", *range(1, N)]):
         named = [K.set_axis(names).set_axis(names, axis=1) for K in grams]
         with pytest.raises(InvalidInput, match=rf"are of different samples: number {N - 1} is"):
             Problem(named, y.set_axis([*names[:-1], 999_999]))
@@ -270,6 +271,12 @@ def test_posterior_means_and_mixed_norm_scores_compare_names(y, grams, tmp_path)
     for wrong in (squares[IDS[3::-1]], [row[::-1] for _, row in squares.iterrows()]):
         with pytest.raises(InvalidInput, match="diagonals have their samples in different orders"):
             evidence.posterior(new, wrong)
+
+
+def test_scores_of_a_margin_are_those_of_the_targets(y):
+    assert margin_risk(0.5 * y, y, 1.0) == 0.5
+    with pytest.raises(InvalidTarget, match="scores and y have their samples in different orders"):
+        margin_risk(0.5 * y, y[::-1], 1.0)
 
 
 def test_signed_points_are_compared_by_names(y, grams):
