@@ -21,8 +21,7 @@ from mklref.kernels.lazy import LazyStack
 from mklref.problem import Problem
 from mklref.report import require_extra
 from mklref.testing.diagnosis import proven
-from mklref.testing.vectors import read_answer
-from mklref.testing.vectors.check import check_directory, judge_file, stated_problem
+from mklref.testing.vectors.check import check_directory, judge_file, read_answer, stated_problem
 from mklref.testing.vectors.formats import read_as, read_record
 from mklref.testing.vectors.schema import parameters
 
@@ -67,7 +66,7 @@ def run(arguments: Any) -> bool:
 
 def _judged(arguments: Any, out: Any, file: Path, stated: tuple[Problem, float, float]) -> bool:
     """The verdict on one answer to the problem that a file states, with the bounds that it states."""
-    problem, answer = stated[0], read_answer(arguments.solution)
+    answer = read_answer(arguments.solution, problem := stated[0])
     render.say(out, problem)
     evaluated = isinstance(problem.kernels, LazyStack)
     verdict = judge_file(file, stated, answer, arguments.tol, suspects=not evaluated)

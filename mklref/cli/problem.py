@@ -17,7 +17,7 @@ from mklref.losses import Hinge, Loss
 from mklref.problem import Problem
 from mklref.regularizers import Lp
 from mklref.testing.vectors.formats import SUFFIXES, read_as, read_record
-from mklref.testing.vectors.schema import problem_from_record
+from mklref.testing.vectors.schema import kernels_of, problem_from_record
 
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")
 RECIPE = "simplemkl"
@@ -76,14 +76,15 @@ def read_stated(arguments: Any) -> Problem | None:
 def words_of(problem: Problem, file: str) -> tuple[str, dict[str, str]]:
     """The title of a problem that a file states, and lines for the reader."""
     shape = f"{problem.n_kernels} kernels, {problem.n_samples} samples, as the file states it"
-    title = f"{problem.loss}, {problem.regularizer}, C = {problem.C:g}"
+    machines = f", {len(problem.machines)} machines" if problem.several else ""
+    title = f"{problem.loss}, {problem.regularizer}, C = {problem.C:g}{machines}"
     return title, {"data": file, "problem": shape}
 
 
 def _states(record: dict[str, Any]) -> bool:
     """Whether a record is more than data."""
     return {"kernels", "y"} <= record.keys() and any(
-        name not in ("kernels", "y", "name") and not name.startswith("info_") for name in record
+        name not in ("kernels", "kernels_dtype", "y", "name") and not name.startswith("info_") for name in record
     )
 
 
@@ -150,7 +151,7 @@ def _from_kernels(arguments: Any) -> Input:
             f"{arguments.data} holds {found} and lacks {' and '.join(missing)}; "
             "write it by np.savez(FILE, kernels=K, y=y) with K of shape (M, n, n)."
         )
-    kernels, y = stack(arrays["kernels"]), np.asarray(arrays["y"])
+    kernels, y = stack(kernels_of(arrays)), np.asarray(arrays["y"])
     n = kernels.shape[1]
     if arguments.samples is not None and arguments.samples < n and y.shape == (n,):
         rows = np.sort(np.random.default_rng(arguments.seed or 0).permutation(n)[: arguments.samples])

@@ -6,6 +6,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from mklref import native
 from mklref._crosscheck.result import kernel_names
 from mklref.cli import render
@@ -15,7 +17,7 @@ from mklref.exceptions import Interrupted
 from mklref.solution import Solution
 from mklref.testing.vectors import hdf5, write_record
 from mklref.testing.vectors.formats import SUFFIXES
-from mklref.testing.vectors.schema import SOLUTION
+from mklref.testing.vectors.schema import SOLUTIONS
 
 
 def run(arguments: Any) -> bool:
@@ -42,10 +44,10 @@ def run(arguments: Any) -> bool:
     written = deliver(arguments, save=partial(_save, solution))
     out.print(f"\n[bold]{title}[/bold]")
     render.show_weights(out, kernel_names(problem), {"weight": solution.weights})
-    support = int((solution.dual_coef != 0.0).sum())
+    support = int(np.atleast_2d(solution.dual_coef != 0.0).any(axis=0).sum())
     facts = {
         "objective": f"{solution.objective:.12g}",
-        "intercept": f"{solution.intercept:.9g}",
+        "intercept": ", ".join(f"{b:.9g}" for b in np.atleast_1d(solution.intercept)),
         "support": f"{support} of {problem.n_samples} samples, {int((solution.weights > 0.0).sum())} kernels",
         "status": f"{solution.status.name.lower().replace('_', ' ')}: {solution.status.value}",
     }
@@ -65,4 +67,4 @@ def _save(solution: Solution, path: str) -> None:
     certificate = solution.certificate
     bounds = {"objective": solution.objective, "lower": certificate.lower, "info_upper": certificate.upper}
     point = {"dual_coef": solution.dual_coef, "weights": solution.weights, "intercept": solution.intercept}
-    write_record(path, {"format": SOLUTION, "solver": solution.solver, **point, **bounds})
+    write_record(path, {"format": SOLUTIONS[solution.dual_coef.ndim - 1], "solver": solution.solver, **point, **bounds})

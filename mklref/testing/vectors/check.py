@@ -23,7 +23,7 @@ from mklref.testing.diagnosis import Verdict, judge, proven
 from mklref.testing.faults import Finding
 from mklref.testing.result import NO_SOLUTION, Outcome, Report, Row
 from mklref.testing.vectors.export import CERTIFICATE, INDEX, fingerprint
-from mklref.testing.vectors.formats import SUFFIXES, read_answer, read_as
+from mklref.testing.vectors.formats import SUFFIXES, read_answer as read_any, read_as
 from mklref.testing.vectors.schema import problem_from_record
 
 _MAX_INDEX = 2**24
@@ -78,7 +78,7 @@ def _row(file: Path, published: dict[str, Any], solution: Path | None, missing: 
         text = f"{file.name} has kernels and targets of the SHA-256 {own}, published is {published['sha256']}."
         return replace(row, outcome=Outcome.FAILED, reason="", findings=(Finding("altered problem", text),))
     try:
-        answer = read_answer(solution)
+        answer = read_answer(solution, problem)
     except MKLError as error:
         finding = Finding("malformed answer", str(error))
         return replace(row, outcome=Outcome.FAILED, reason="", findings=(finding,))
@@ -111,6 +111,15 @@ def judge_file(
         f"[{found.lower!r}, {found.upper!r}]."
     )
     return replace(verdict, findings=(*verdict.findings, Finding("contradicted bounds", text)))
+
+
+def read_answer(path: str | Path, problem: Problem) -> Answer:
+    """The answer in a file; what files do not tell from a vector, or from a number, is a row where that belongs."""
+    answer = read_any(path)
+    if problem.several and problem.dual_shape == (1, *np.shape(answer.dual_coef)):
+        b = None if answer.intercept is None else np.atleast_1d(answer.intercept)
+        return replace(answer, dual_coef=answer.dual_coef[None], intercept=b)
+    return answer
 
 
 def stated_problem(record: Mapping[str, Any]) -> tuple[Problem, float, float]:

@@ -14,7 +14,7 @@ from mklref._files import replacing
 from mklref._untrusted import require_room
 from mklref._validate import required
 from mklref.exceptions import MKLError, UnsafeFile
-from mklref.testing.vectors.schema import Record
+from mklref.testing.vectors.schema import Record, flattened
 
 _SIGNATURE = b"\x89HDF\r\n\x1a\n"
 _MATLAB_HEADER = 512
@@ -102,4 +102,4 @@ def _value(dataset: Any, name: str, path: Path, matlab: bool) -> Any:
         return array
     if name == "kernels":  # M slices of symmetric matrices: MATLAB's axes in reverse are (M, n, n)
         return array if array.ndim == 3 else array[None]
-    return array.ravel() if matlab and name != "regularizer_E" else array
+    return flattened(name, array.T) if matlab else array

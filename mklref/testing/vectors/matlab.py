@@ -19,7 +19,7 @@ import numpy as np
 from mklref._files import replacing
 from mklref._untrusted import LIMIT, read_bytes, require_room
 from mklref.exceptions import InvalidInput, UnsafeFile
-from mklref.testing.vectors.schema import Record
+from mklref.testing.vectors.schema import Record, flattened
 
 _HEADER = 128
 _PIECE = 1 << 20
@@ -79,9 +79,7 @@ def _inwards(name: str, value: Any, path: Path) -> Any:
         if stack.shape[0] != stack.shape[1]:
             raise InvalidInput(f"{path}: kernels has shape {value.shape}; MATLAB counts the kernels last, (n, n, M).")
         return np.moveaxis(stack, -1, 0)
-    if name == "regularizer_E":
-        return value
-    return value.ravel() if value.size > 1 else value.ravel()[0] if value.size else value.ravel()
+    return flattened(name, value)
 
 
 def _require_sound(data: bytes, path: Path, max_bytes: int) -> None:

@@ -1,6 +1,8 @@
 """The names in a file, what they mean, and the way from a problem to its record and back.
 
     kernels (M, n, n)   y (n,)   C   loss, loss_*   regularizer, regularizer_*   intercept   sample_weight (n,)
+    kernels_dtype       float32 where the entries were rounded to that
+    strategy            of several classes, whose numbers y holds
     lower, upper        certified bounds of the optimal value
 
 Parameters of loss and regulariser follow under their own names: loss_epsilon, regularizer_p. Groups are written as
@@ -14,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -24,17 +27,20 @@ from mklref._validate import as_float_array, checked_choice, shown
 from mklref.exceptions import InvalidInput, InvalidParameter, NotApplicable
 from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, Loss
-from mklref.problem import Problem
+from mklref.multiclass import MulticlassProblem
+from mklref.problem import Problem, require_problem
 from mklref.regularizers import NAMED, ConcaveFunction, Regularizer
 from mklref.regularizers.groups import group_owners
 from mklref.testing.answer import REGULARIZERS, Answer, kinds_of
 
 Record = dict[str, Any]
 
-PROBLEM, SOLUTION = "mklref-problem-1", "mklref-solution-1"
+PROBLEM, SOLUTIONS = ("mklref-problem-1",), ("mklref-solution-1", "mklref-solution-2")
+"""The formats; the second one of solutions is that of several machines."""
 
 _PROBLEM_FIELDS = (
-    "format", "name", "kernels", "y", "C", "sample_weight", "intercept", "loss", "regularizer", "lower", "upper",
+    "format", "name", "kernels", "kernels_dtype", "y", "strategy", "C", "sample_weight", "intercept", "loss",
+    "regularizer", "lower", "upper",
 )  # fmt: skip
 _SOLUTION_FIELDS = (
     "dual_coef", "weights", "intercept", "objective", "lower", "converged", "format", "name", "status", "solver",
@@ -50,19 +56,28 @@ CONCAVE = kinds_of(ConcaveFunction)
 def record_of_problem(problem: Problem, **more: Any) -> Record:
     """The record of a problem; further entries (name, lower, upper) are added as they are.
 
-    `NotApplicable` for a loss or a regulariser of a class of one's own.
+    `NotApplicable` for a loss or a regulariser of a class of one's own, and for classes that are no numbers.
     """
+    require_problem(problem)
     for part in (problem.loss, problem.regularizer, getattr(problem.regularizer, "g", None)):
         if own_class(part):
             raise NotApplicable(
                 f"{part} ({type(part).__name__}) is of a class of your own; files name those of the library. Pickle "
                 "the problem, or write its kernels and y, and state it again where they are read."
             )
+    if problem.y.dtype.kind not in "biuf":
+        raise NotApplicable(
+            f"y holds classes of {problem.y.dtype}; files hold numbers. The same problem, machine by machine, is "
+            "problem.replace(y=np.searchsorted(problem.classes, problem.y)); keep problem.classes."
+        )
+    kernels = np.asarray(problem.kernels.dense())
     record: Record = {
-        "format": PROBLEM,
+        "format": PROBLEM[0],
         **more,
-        "kernels": np.asarray(problem.kernels.dense()),
-        "y": problem.y,
+        "kernels": kernels,
+        **({"kernels_dtype": "float32"} if kernels.dtype == np.float32 else {}),
+        "y": as_float_array(problem.y + 0, "y"),  # of truth values the numbers
+        **({"strategy": problem.strategy} if isinstance(problem, MulticlassProblem) else {}),
         "C": problem.C,
         "loss": problem.loss.name,
         **parameters("loss", problem.loss),
@@ -89,8 +104,10 @@ def problem_from_record(record: Mapping[str, Any]) -> Problem:
     for name in ("lower", "upper"):
         _number(record.get(name, 0.0), name)
     weight = record.get("sample_weight")
-    return Problem(
-        record["kernels"] if isinstance(record["kernels"], KernelStack) else _array(record["kernels"], "kernels"),
+    several = "strategy" in record
+    kind: Any = partial(MulticlassProblem, strategy=_text(record, "strategy", "")) if several else Problem
+    made: Problem = kind(
+        kernels_of(record),
         _vector(record["y"], "y"),
         C=_number(record.get("C", 1.0), "C"),
         loss=loss,
@@ -98,19 +115,21 @@ def problem_from_record(record: Mapping[str, Any]) -> Problem:
         intercept=_flag(record.get("intercept", 1.0), "intercept"),
         sample_weight=None if weight is None else _vector(weight, "sample_weight"),
     )
+    return made
 
 
 def answer_from_record(record: Mapping[str, Any]) -> Answer:
     """The answer of a record, or `InvalidInput`: dual_coef, perhaps weights, intercept, objective, lower, converged."""
     require(record, "dual_coef")
-    _require_known(record, SOLUTION, _SOLUTION_FIELDS)
-    weights = record.get("weights")
-    numbers = {name: _number(record[name], name) for name in ("intercept", "objective", "lower") if name in record}
+    _require_known(record, SOLUTIONS, _SOLUTION_FIELDS)
+    weights, b, beta = record.get("weights"), record.get("intercept"), _array(record["dual_coef"], "dual_coef")
+    rows = beta.ndim == 2 and min(beta.shape) > 1 and beta.dtype.kind in "iuf"
+    numbers = {name: _number(record[name], name) for name in ("objective", "lower") if name in record}
     converged = record.get("converged")
     return Answer(
-        _vector(record["dual_coef"], "dual_coef"),
+        as_float_array(beta, "dual_coef", InvalidParameter) if rows else _vector(beta, "dual_coef"),
         None if weights is None else _vector(weights, "weights"),
-        numbers.get("intercept"),
+        b if b is None else _vector(b, "intercept") if _array(b, "intercept").size > 1 else _number(b, "intercept"),
         numbers.get("objective"),
         numbers.get("lower"),
         None if converged is None else _flag(converged, "converged"),
@@ -125,10 +144,10 @@ def require(record: Mapping[str, Any], *names: str) -> None:
         raise InvalidInput(f"{' and '.join(missing)} missing; the file holds {found}.")
 
 
-def _require_known(record: Mapping[str, Any], kind: str, known: Sequence[str]) -> None:
+def _require_known(record: Mapping[str, Any], kinds: Sequence[str], known: Sequence[str]) -> None:
     """Raise `InvalidInput` that names what the schema does not have, and what was probably meant."""
-    if (found := _text(record, "format", kind)) != kind:
-        raise InvalidInput(f"format = {found!r}; expected {kind!r}, or no format at all.")
+    if (found := _text(record, "format", kinds[0])) not in kinds:
+        raise InvalidInput(f"format = {found!r}; expected {' or '.join(map(repr, kinds))}, or no format at all.")
     unknown = [name for name in record if name not in known and not name.startswith(_FREE)]
     if unknown:
         raise InvalidInput(
@@ -202,6 +221,30 @@ def _made(record: Mapping[str, Any], prefix: str, kind: type) -> Any:
     if missing := [f"{prefix}_{field.name}" for field in needed if field.name not in arguments]:
         raise InvalidParameter(f"{kind.__name__} needs {', '.join(missing)}.")
     return kind(**arguments)
+
+
+def kernels_of(record: Mapping[str, Any]) -> Any:
+    """The stack, or the matrices in the type whose rounding they carry: it says how much of indefiniteness is that."""
+    if isinstance(record["kernels"], KernelStack):
+        return record["kernels"]
+    matrices = _array(record["kernels"], "kernels")
+    if "kernels_dtype" not in record:
+        return matrices
+    given = as_float_array(matrices, "kernels")
+    with np.errstate(over="ignore"):
+        kernels = given.astype(checked_choice("kernels_dtype", record["kernels_dtype"], ("float32", "float64")))
+    if not np.array_equal(kernels, given, equal_nan=True):
+        raise InvalidInput(
+            "kernels_dtype = 'float32', and kernels holds numbers that float32 does not; leave kernels_dtype out."
+        )
+    return kernels
+
+
+def flattened(name: str, array: Any) -> Any:
+    """A matrix of MATLAB, in which everything is one, as the vector or the number that it is."""
+    if name in ("X", "regularizer_E") or min(array.shape) > 1:
+        return array
+    return array.ravel()[0] if array.size == 1 else array.ravel()
 
 
 def _groups_of_numbers(numbers: Array, name: str) -> tuple[tuple[int, ...], ...]:
