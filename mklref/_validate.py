@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType, MissingExtra
@@ -195,6 +196,22 @@ def require_unmasked(**given: Any) -> None:
             raise InvalidType(f"{held} a masked array; its mask would be lost. Fill or drop the masked entries first.")
 
 
+def as_array(data: Any, label: str, error: type[InvalidInput] = InvalidInput) -> NDArray[Any]:
+    """What NumPy makes of an array of another library, or of anything; where that refuses, an error with its words."""
+    try:
+        array = np.asarray(data)
+    except ValueError as ragged:
+        raise error(f"{label} is ragged: {ragged}.") from ragged
+    except (OSError, RuntimeError) as lost:
+        raise error(f"{label} is {shown(data)}, which cannot be read, as where its file was closed: {lost}.") from lost
+    except TypeError as elsewhere:  # as on another device
+        says = str(elsewhere).rstrip(".")
+        raise InvalidType(f"{label} is {type(data).__name__}, no array of NumPy: {says}.") from elsewhere
+    if not array.ndim and hasattr(type(data), "collect"):
+        raise InvalidType(f"{label} is {type(data).__name__}, no numbers yet; give {label}.collect().to_numpy().")
+    return array
+
+
 def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKernel) -> FloatArray:
     """`data` as a float64 or float32 array, a view wherever possible; integers become float64.
 
@@ -205,16 +222,7 @@ def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKer
     if sparse is not None and sparse.issparse(data):
         raise InvalidType(f"{label} is a sparse matrix; give a dense array, for instance {label}.toarray().")
     require_unmasked(**{label: data})
-    try:
-        array = np.asarray(data)
-    except ValueError as ragged:
-        raise error(f"{label} is ragged: {ragged}.") from ragged
-    except (
-        TypeError
-    ) as other:  # of CuPy and Torch, whose arrays are on a device; of tables with columns of several types
-        raise InvalidType(f"{label} is {type(data).__name__}, no array of real numbers for NumPy: {other}.") from other
-    except (OSError, RuntimeError) as lost:
-        raise error(f"{label} is {shown(data)}, which cannot be read, as where its file was closed: {lost}.") from lost
+    array = as_array(data, label, error)
     kind = array.dtype.kind
     if kind == "O" and isinstance(data, list | tuple):
         lengths = {np.shape(row) for row in data if not np.isscalar(row)}
@@ -229,10 +237,8 @@ def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKer
         return array.astype(native, copy=False)
     with np.errstate(over="ignore"):
         converted = array.astype(np.float64)
-    if kind == "f" and array.dtype.itemsize > 8:
-        back = converted.astype(array.dtype)
-        if not np.array_equal(back, array, equal_nan=True):
-            raise InvalidType(f"{label} is {array.dtype} data that does not fit float64; round it to float64 yourself.")
+    if kind == "f" and not np.array_equal(converted.astype(array.dtype), array, equal_nan=True):
+        raise InvalidType(f"{label} is {array.dtype} data that does not fit float64; round it to float64 yourself.")
     if kind in "iu":
         large = np.abs(converted) >= 2.0**53
         for exact, rounded in zip(array[large].tolist(), converted[large].tolist(), strict=True):
@@ -317,9 +323,10 @@ def as_one_kind(y: Any) -> Any:
     2**53 and 2**53 + 1 beside 0.5; for classes without an order, such as None beside texts. `InvalidType` for a mask.
     """
     require_unmasked(y=y)
-    if not isinstance(y, list | tuple) and np.asarray(y).dtype.kind != "O":
-        return np.asarray(y)
-    entries = y if isinstance(y, list | tuple) else np.asarray(y).tolist()
+    given = None if isinstance(y, list | tuple) else as_array(y, "y", InvalidTarget)
+    if given is not None and given.dtype.kind != "O":
+        return given
+    entries = y if given is None else given.tolist()
     try:
         array = np.array(entries)
         together = np.unique(array)

@@ -39,6 +39,7 @@ from mklref.estimators.samples import (
     merged,
     named,
     own_errors,
+    readable,
     require_columns,
     require_memory,
     require_present,
@@ -143,6 +144,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
             self._labels = labels_of(X)
         if y:
             require_one_order({"X": X, "y": y[0]}, InvalidTarget, self._sample_names)
+            y = (readable(y[0], "y"),)
         if not self._is_precomputed():
             texts = self._texts(X, reset=True)
             if texts is None:

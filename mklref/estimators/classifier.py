@@ -13,7 +13,7 @@ from mklref._names import require_one_order
 from mklref._typing import Array
 from mklref._validate import as_one_kind, checked_choice, checked_number, require_unmasked, shown
 from mklref.estimators.base import BaseMKL, Part
-from mklref.estimators.samples import own_errors, require_present
+from mklref.estimators.samples import own_errors, readable, require_present
 from mklref.exceptions import InvalidParameter, InvalidTarget
 from mklref.kernels import KernelStack
 from mklref.multiclass import STRATEGIES, MulticlassProblem, require_known, votes
@@ -210,7 +210,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         """Share of samples whose class is predicted; classes may be Python objects, as in `fit`."""
         require_unmasked(y=y, sample_weight=sample_weight)
         require_one_order({"X": X, "y": y, "sample_weight": sample_weight}, InvalidTarget)
-        return float(super().score(X, _unboxed(np.ravel(y)), sample_weight))
+        with own_errors():
+            return float(super().score(X, _unboxed(np.ravel(readable(y, "y"))), sample_weight))
 
     @property
     def predict_proba(self) -> NoReturn:

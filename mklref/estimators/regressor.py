@@ -12,7 +12,7 @@ from mklref._typing import Array
 from mklref._validate import checked_flag, require_unmasked
 from mklref.datasets.record import mean_and_deviation
 from mklref.estimators.base import BaseMKL, Part
-from mklref.estimators.samples import real_targets
+from mklref.estimators.samples import own_errors, readable, real_targets
 from mklref.exceptions import InvalidParameter, InvalidTarget, UselessModelWarning, warn
 from mklref.kernels import KernelStack
 from mklref.losses import LOSSES, as_loss
@@ -119,4 +119,5 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         """The coefficient of determination R^2."""
         require_unmasked(y=y, sample_weight=sample_weight)
         require_one_order({"X": X, "y": y, "sample_weight": sample_weight}, InvalidTarget)
-        return float(super().score(X, y, sample_weight))
+        with own_errors():
+            return float(super().score(X, readable(y, "y"), sample_weight))

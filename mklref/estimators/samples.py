@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from mklref._typing import Array
 from mklref._untrusted import free_memory
-from mklref._validate import checked_number, require_unmasked
+from mklref._validate import as_array, checked_number, require_unmasked
 from mklref.estimators.blocks import is_sparse, rows_as_bytes
 from mklref.exceptions import (
     ConstantKernelWarning,
@@ -150,6 +150,12 @@ def own_errors() -> Iterator[None]:
         raise InvalidType(str(invalid)) from invalid
 
 
+def readable(data: Any, label: str) -> Any:
+    """An array of another library as one of NumPy, or an error that says how; all else as scikit-learn knows it."""
+    foreign = any(hasattr(type(data), name) for name in ("__array__", "collect")) and not hasattr(data, "iloc")
+    return as_array(data, label) if foreign else data
+
+
 def checked_weights(sample_weight: Any, n: int) -> Array | None:
     """Nonnegative weights (n,), of which two are positive, from one for each sample or for all; None for none."""
     if sample_weight is None:
@@ -162,8 +168,9 @@ def checked_weights(sample_weight: Any, n: int) -> Array | None:
     if isinstance(sample_weight, numbers.Number):
         inside, one = lambda x: 0.0 <= x < np.inf, "one number is the weight of every sample."
         sample_weight = np.full(n, checked_number("sample_weight", sample_weight, "[0, inf)", inside, one))
+    given = readable(sample_weight, "sample_weight")
     with own_errors():
-        weight = check_array(sample_weight, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
+        weight = check_array(given, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     if weight.shape != (n,):
         raise InvalidInput(f"sample_weight has shape {weight.shape}; give one number for each of {n} samples.")
     if weight.min() < 0.0:

@@ -23,6 +23,7 @@ from mklref._names import along, names_in, require_one_order
 from mklref._typing import Array
 from mklref._untrusted import lines_of
 from mklref._validate import (
+    as_array,
     checked_choice,
     checked_count,
     checked_flag,
@@ -390,7 +391,8 @@ def _sliceable(X: Any) -> Any:
         return X.tocsr()
     try:
         rows = np.asarray(X) if isinstance(X, list | tuple) else X
-        _ = rows_of(rows, slice(0, 1))
-    except (TypeError, ValueError, LookupError):
+        first = rows_of(rows, slice(0, 1))
+    except (TypeError, ValueError, LookupError, NotImplementedError):
         raise InvalidType(f"X is {shown(X)} ({type(X).__name__}); give one sample a row.") from None
+    as_array(first, "X")
     return rows

@@ -20,7 +20,7 @@ import numpy as np
 
 from mklref._names import require_one_order
 from mklref._typing import Array
-from mklref._validate import checked_flag, checked_names, require_unmasked
+from mklref._validate import as_array, checked_flag, checked_names, require_unmasked
 from mklref.exceptions import InvalidTarget
 from mklref.kernels.stack import KernelStack, stack
 from mklref.kernels.validation import factorises
@@ -244,15 +244,16 @@ def _cosines(products: Array) -> Array:
 
 
 def _target_alignment(kernels: KernelStack, norms: Array, flat: Any, y: Any) -> Array:
+    given = as_array(y, "y", InvalidTarget)
     try:
-        targets = np.asarray([] if np.iscomplexobj(y) else y, dtype=float)
+        targets = np.asarray([] if np.iscomplexobj(given) else given, dtype=float)
     except (TypeError, ValueError, OverflowError):  # names of classes, no numbers
         targets = np.empty(0)
     with np.errstate(divide="ignore", invalid="ignore"):
         targets = targets / np.abs(targets).max(initial=0.0)  # a cosine has no unit, and squares leave float64
     if targets.shape != (kernels.shape[1],) or not np.isfinite(targets).all() or np.ptp(targets) == 0.0:
         raise InvalidTarget(
-            f"y has shape {np.asarray(y, dtype=object).shape}; give one finite number for each of the "
+            f"y has shape {given.shape}; give one finite number for each of the "
             f"{kernels.shape[1]} samples, not all the same. Classes become numbers by mklref.datasets.encode."
         )
     centred = targets - targets.mean()

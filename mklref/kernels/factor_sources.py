@@ -116,8 +116,9 @@ def as_rows(made: Any, label: str) -> Rows:
 
 
 def rows_of(X: Any, rows: Any) -> Any:
-    """Rows of an array or of a data frame."""
-    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+    """Rows of an array or of a data frame; those of Dask are computed here."""
+    own = X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+    return own.compute() if hasattr(own, "__dask_graph__") else own
 
 
 def summed(rows: Rows, v: Array) -> Array:

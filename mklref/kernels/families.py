@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_flag, checked_integer, checked_real, several, shown
+from mklref._validate import as_array, checked_flag, checked_integer, checked_real, several, shown
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels.base import Kernel, KernelFamily, Union
 from mklref.kernels.columns import per_variable
@@ -101,8 +101,9 @@ def _widths(widths: Any) -> list[float]:
 
 def _listed(values: Any) -> list[Any]:
     """The members of a sequence or an array, or one number by itself."""
-    given = values if several(values) else [values]
-    return [value.item() if getattr(value, "shape", None) == () else value for value in given]
+    listed = as_array(values, "values").tolist() if hasattr(type(values), "__array__") else values
+    given = listed if several(listed) else [listed]
+    return [as_array(value, "value").tolist() if getattr(value, "shape", None) == () else value for value in given]
 
 
 _LONGEST = 12

@@ -11,7 +11,7 @@ import numpy as np
 
 from mklref._threads import cached_property
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, require_finite, shown
+from mklref._validate import as_array, as_float_array, require_finite, shown
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidType
 from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.evaluation import Block, Samples, runs_of
@@ -153,7 +153,7 @@ class FittedFamily(Training):
         samples = checked_samples(X, "X")
         if len(samples) < 2:
             raise InvalidInput(f"X has shape {samples.shape}; give at least two samples, one a row.")
-        samples = samples.copy(order="K") if np.may_share_memory(samples, X) else samples  # who has X may write to it
+        samples = samples if isinstance(X, list | tuple) else samples.copy(order="K")  # who has X may write to it
         empty = cls(samples, (), (), (), tuple(_columns_of(X)))
         kernels = family.expand(empty.variables)
         names = tuple(kernel.name(empty.variables) for kernel in kernels)
@@ -252,10 +252,7 @@ def as_texts(X: Any) -> Any:
         if not rows or not all(isinstance(row, list | tuple) and len(row) == len(rows[0]) for row in rows):
             return None
         X = rows
-    try:
-        array = np.asarray(X)
-    except TypeError:  # who reads numbers says why it gives no array
-        return None
+    array = as_array(X, "X")
     if array.dtype.kind == "U" and not array.ndim:
         raise InvalidInput(f"X is the text {str(X)[:20]!r}; give a list of texts, one for each sample.")
     if array.dtype.kind != "U" and not (

@@ -255,7 +255,7 @@ def indices(index: Any, n: int, label: str = "samples") -> Any:
     """An index array (k,) for an index array, a mask, a slice, or None for all; else `InvalidParameter`."""
     try:
         found: Any = np.arange(n)[slice(None) if index is None else list(index) if isinstance(index, tuple) else index]
-    except (IndexError, TypeError, ValueError):
+    except (IndexError, TypeError, ValueError, RuntimeError):
         found = None
     if np.ndim(found) != 1:
         known = f"whole numbers from {-n} to {n - 1}, a mask of {n} truth values, a slice, or None for all"
