@@ -45,7 +45,7 @@ class InvalidKernel(InvalidInput):
 
 
 class KernelsLost(InvalidInput):
-    """Kernels on disk changed or vanished while they were in use.
+    """Kernels on disk, or in arrays of the user's, changed or vanished while they were in use.
 
     `solution` is the best point up to then, certified by what had been read of them, or None. `path` has the finished
     points of a path, and is None elsewhere.

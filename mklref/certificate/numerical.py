@@ -118,6 +118,8 @@ def certify(
 
     Raises
     ------
+    KernelsLost
+        Matrices that were written to since the problem was made, as far as some entries of each row tell.
     InvalidParameter
         Arrays of the wrong shape or not finite; an intercept that is not finite, or not 0 where there is none;
         an unknown backend, a negative delta or tol; a backend or a delta without `rigorous`.
@@ -176,6 +178,8 @@ def certify_each(points: Sequence[tuple[Problem, Any, Any, Any]]) -> list[Certif
                 "the stack, or certify it by itself."
             )
     betas = [checked_dual(problem, dual) for problem, dual, _, _ in points]
+    if points:
+        points[0][0].kernels.require_unchanged()
     certificates = []
     for first in range(0, len(points), _AT_ONCE):
         some = slice(first, first + _AT_ONCE)

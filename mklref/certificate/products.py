@@ -179,7 +179,7 @@ def evaluated(stack: KernelStack, v: Array, errors: Array) -> tuple[Interval, In
     """K_m v (M, n) and v'K_m v (M,) of all kernels, which are evaluated with these errors and semidefinite."""
     n, eta = len(v), errors[:, None]
     with np.errstate(divide="ignore"):
-        lengths = above(np.sqrt(above(above(stack.own_diagonals) / np.where(eta < 1.0, below(1.0 - eta), 0.0))))
+        lengths = above(np.sqrt(above(above(stack.diagonals_now()) / np.where(eta < 1.0, below(1.0 - eta), 0.0))))
     reach = inflate(lengths @ np.abs(v), n)[:, None]
     images = stack.apply(v)
     radii = above(above(above(eta + gamma(int(np.count_nonzero(v)) + 1)) * above(lengths * reach)) + 4 * n * TINY)

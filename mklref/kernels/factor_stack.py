@@ -82,7 +82,7 @@ class FactorStack(KernelStack):
         """What makes the rows of new samples; None where they are given."""
         _require_alike(self.sources, labels, self.fewest)
         self._describe()
-        self._check(labels)
+        self.own_diagonals = self._squares(labels, first=True)
 
     def _describe(self) -> None:
         self.ranks = np.array([source.shape[1] for source in self.sources])
@@ -96,14 +96,13 @@ class FactorStack(KernelStack):
         self.block_rows = int(np.clip(_BLOCK // len(self.owner), _FEWEST, _MOST))
         """Rows that are read at a time."""
 
-    def _check(self, labels: Sequence[str]) -> None:
-        """One read of everything: finite numbers, the same ones when a block is read twice, and the diagonals."""
-        n = self.shape[1]
-        self.own_diagonals = np.empty((len(self.sources), n))
+    def _squares(self, labels: Sequence[str], first: bool = False) -> Array:
+        """One read of everything: finite numbers, at first the same ones when a block is read twice; the diagonals."""
+        found = np.empty(self.shape[:2])
         starts = np.concatenate([[0], np.cumsum(self.ranks)[:-1]])
         for start, stop in self.blocks():
             rows = self.read(start, stop)
-            if start == 0:
+            if start == 0 and first:
                 _require_repeatable(self, rows, labels)
             rows = self.double(rows)
             with np.errstate(over="ignore", invalid="ignore"):
@@ -115,7 +114,11 @@ class FactorStack(KernelStack):
                     f"{labels[m]}: row {start + i} holds NaN, infinity or numbers whose squares overflow; every entry "
                     "must be finite. Impute or drop the sample, or rescale the columns."
                 )
-            self.own_diagonals[:, start:stop] = sums
+            found[:, start:stop] = sums
+        return found
+
+    def diagonals_now(self) -> Array:
+        return self._squares(self.names) if self.sources else self.own_diagonals
 
     def require_finite(self) -> None:
         """Raise `KernelsLost` if rows are no longer finite, as they were when the stack was made."""

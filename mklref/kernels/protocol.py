@@ -171,6 +171,13 @@ class KernelStack(ABC):
         """The diagonal of each matrix, float64 (M, n)."""
         return np.stack([self.block([i], [i])[:, 0, 0] for i in range(self.shape[1])], axis=1).astype(np.float64)
 
+    def diagonals_now(self) -> Array:
+        """`own_diagonals`, read again where arrays are the user's, who may have written to them: for proofs."""
+        return self.own_diagonals
+
+    def require_unchanged(self) -> None:
+        """Raise `KernelsLost` where arrays are seen to have been written to since they were found semidefinite."""
+
     def traces(self) -> Array:
         """The trace of each matrix, (M,)."""
         return np.asarray(self.own_diagonals.sum(axis=1))

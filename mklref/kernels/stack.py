@@ -13,7 +13,7 @@ from mklref._names import namings, require_one_order, require_same_samples
 from mklref._threads import cached_property
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, checked_members, checked_names
-from mklref.exceptions import InvalidKernel
+from mklref.exceptions import InvalidKernel, KernelsLost
 from mklref.kernels.protocol import KernelStack as KernelStack, in_pairs, indices, numbers, sums_of_rows
 from mklref.kernels.validation import checked_gram, require_gram, require_psd, rounding_slack
 
@@ -171,6 +171,7 @@ class ArrayStack(KernelStack):
     @cached_property
     def definiteness(self) -> str:
         """Whether each matrix is "proved" semidefinite, is it "by theorem", or is "assumed" to be."""
+        self._seen = self._some_entries()
         proofs = [
             require_psd(matrix, f"kernels[{m}]", len(self.matrices), partial(_product, matrix))
             for m, matrix in enumerate(self.matrices)
@@ -186,6 +187,22 @@ class ArrayStack(KernelStack):
         if self.dtype == np.float64 or self.definiteness != "proved":
             return np.zeros(len(self))
         return np.array([rounding_slack(matrix) for matrix in self.matrices])
+
+    _seen: Array | None = None
+
+    def _some_entries(self) -> Array:
+        """The diagonals, and those that begin in the middle of the first row: of every row and column some entry."""
+        half = self.shape[1] // 2
+        return np.stack([np.concatenate([K.diagonal(), K.diagonal(half)]) for K in self.matrices])
+
+    def require_unchanged(self) -> None:
+        if self._seen is None or np.array_equal(now := self._some_entries(), self._seen):
+            return
+        m = int(np.argmax((now != self._seen).any(axis=1)))
+        raise KernelsLost(
+            f"kernels[{m}] was written to since it was found positive semidefinite, so that this is another problem, "
+            "and nothing is known of it: state it again, Problem(kernels, y, ...), or give a copy of your own."
+        )
 
     def require_psd(self) -> None:
         """Raise `InvalidKernel` if some matrix is not positive semidefinite; the answer is remembered."""

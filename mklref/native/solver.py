@@ -93,6 +93,7 @@ def solve(
         On Ctrl-C, and where a cluster is lost; a KeyboardInterrupt whose `solution` is the best certified point so far.
     """
     check_options(problem, tol, max_iter, max_time, callback, progress)
+    problem.kernels.require_unchanged()
     checked_flag("polish", polish)
     if start is not None:
         check_start(problem, start)

@@ -128,6 +128,16 @@ def test_a_proof_belongs_to_the_bytes_of_the_kernels():
         old.to_dict()
 
 
+def test_a_proof_for_factors_has_the_rounding_of_their_rows_as_they_are(rng):
+    """Its radii were those of the rows that the stack was made of, 1e16 times as small."""
+    L, y = rng.normal(size=(20, 3)), np.where(np.arange(20) % 2, 1.0, -1.0)
+    problem = Problem(FactorStack([L]), y)
+    L += 1e8
+    now = problem.replace(kernels=FactorStack([L.copy()]))
+    one, other = (certify(own, 0.1 * y, rigorous=True, backend="fast") for own in (problem, now))
+    assert (one.lower, one.upper) == (other.lower, other.upper)
+
+
 def indefinite(smallest):
     """A problem with a kernel that slipped through: an ArrayStack that nobody checked."""
     problem = definite()

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 from makers import Frame, make_kernels, make_samples
 
-from mklref.exceptions import InvalidInput, InvalidKernel
+from mklref import certify, solve
+from mklref.exceptions import InvalidInput, InvalidKernel, KernelsLost
 from mklref.kernels import ArrayStack, stack
+from mklref.problem import Problem
 
 M, N = 4, 21
 
@@ -202,3 +204,39 @@ def test_matrices_that_are_neighbours_by_chance_are_copied():
     assert apart[1].ctypes.data - apart[0].ctypes.data == apart[0].nbytes
     assert not np.shares_memory(ArrayStack(apart).dense(), memory)
     assert np.shares_memory(ArrayStack(list(memory)).dense(), memory)
+
+
+WRITTEN = {
+    "another unit": lambda K: np.multiply(K, 2.0, out=K),
+    "indefinite": lambda K: np.subtract(K, 0.05 * np.eye(N), out=K),
+    "other kernels": lambda K: K.__setitem__(slice(None), K[::-1].copy()),
+    "another sample": lambda K: (K[1, 5].__iadd__(K[1, 6]), K[1, :, 5].__setitem__(slice(None), K[1, 5])),
+}
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_a_problem_whose_matrices_were_written_to_is_refused(K, written):
+    """`solve` called a point of an indefinite kernel optimal, with a certificate that said "proved"."""
+    y = np.where(np.arange(N) % 2, 1.0, -1.0)
+    problem = Problem(K, y)
+    found = solve(problem)
+    sent = pickle.loads(pickle.dumps(problem))
+    WRITTEN[written](K)
+    for call in (
+        lambda: solve(problem),
+        lambda: certify(problem, found),
+        lambda: solve(problem.replace(C=2.0)),
+    ):
+        with pytest.raises(KernelsLost, match=r"kernels\[[01]\] was written to since it was found .* state it again"):
+            call()
+    assert certify(sent, found).is_optimal(1e-6)
+
+
+def test_a_stack_that_is_lost_is_stated_again(K):
+    y = np.where(np.arange(N) % 2, 1.0, -1.0)
+    problem = Problem(K, y)
+    K *= 2.0
+    again = Problem(K, y)
+    assert solve(again).certificate.is_optimal(1e-6)
+    K *= 0.5
+    certify(problem, 0.1 * y)  # the entries are those that were proved
