@@ -134,13 +134,14 @@ def _answered(problem: Problem, solver: Solver, tol: float) -> Verdict:
         raise
     except BaseException as error:  # noqa: BLE001  (a solver may raise anything, also SystemExit: that is a finding)
         text = f"{type(error).__name__}: {' '.join(str(error).split())[:300].rstrip('.')}{_place(error)}."
-        return Verdict(None, (Finding("error", text),), np.inf)
-    try:
-        answer = as_answer(returned)
-    except InvalidType as error:
-        verdict = Verdict(None, (Finding("malformed answer", str(error)),), np.inf)
+        verdict = Verdict(None, (Finding("error", text),), np.inf)
     else:
-        verdict = judge(problem, answer, tol=tol)
+        try:
+            answer = as_answer(returned)
+        except InvalidType as error:
+            verdict = Verdict(None, (Finding("malformed answer", str(error)),), np.inf)
+        else:
+            verdict = judge(problem, answer, tol=tol)
     changed = [name for name, array in _arrays(lent).items() if not np.array_equal(array, _arrays(problem)[name])]
     if changed:
         finding = Finding("input changed", f"{' and '.join(changed)} differ after the call.")
