@@ -196,8 +196,20 @@ def require_unmasked(**given: Any) -> None:
             raise InvalidType(f"{held} a masked array; its mask would be lost. Fill or drop the masked entries first.")
 
 
+_UNREAD = {"collect": "collect()", "column_names": "to_pandas()", "to_native": "to_native()"}
+"""What lazy frames of polars have, tables of pyarrow and frames of narwhals, and what makes data frames of them."""
+
+
+def require_read(X: Any, label: str) -> None:
+    """Raise `InvalidType` for a table that is not read yet, or has other words for its columns than data frames."""
+    for mark, remedy in _UNREAD.items():
+        if hasattr(type(X), mark):
+            raise InvalidType(f"{label} is {type(X).__name__}, no table of numbers yet; give {label}.{remedy}.")
+
+
 def as_array(data: Any, label: str, error: type[InvalidInput] = InvalidInput) -> NDArray[Any]:
     """What NumPy makes of an array of another library, or of anything; where that refuses, an error with its words."""
+    require_read(data, label)
     try:
         array = np.asarray(data)
     except ValueError as ragged:
@@ -207,8 +219,6 @@ def as_array(data: Any, label: str, error: type[InvalidInput] = InvalidInput) ->
     except TypeError as elsewhere:  # as on another device
         says = str(elsewhere).rstrip(".")
         raise InvalidType(f"{label} is {type(data).__name__}, no array of NumPy: {says}.") from elsewhere
-    if not array.ndim and hasattr(type(data), "collect"):
-        raise InvalidType(f"{label} is {type(data).__name__}, no numbers yet; give {label}.collect().to_numpy().")
     return array
 
 

@@ -154,7 +154,7 @@ def test_what_numpy_does_not_read_is_refused_in_the_words_of_its_library(entry, 
 @pytest.mark.parametrize("entry", ["Problem(kernels)", "Problem(y)", "certify(weights)", "KernelFamily.fit", "fit(y)"])
 def test_a_table_that_is_not_read_yet_is_refused_with_the_call_that_reads_it(entry):
     function, data, *others = ENTRIES[entry]
-    with pytest.raises(MKLError, match=r"is Unread, no numbers yet; give \w+\.collect\(\)\.to_numpy\(\)"):
+    with pytest.raises(MKLError, match=r"is Unread, no table of numbers yet; give \w+\.collect\(\)"):
         function(Unread(data), *others)
 
 

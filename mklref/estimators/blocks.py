@@ -26,11 +26,11 @@ import numpy as np
 from mklref._names import require_one_order
 from mklref._typing import Array, FloatArray
 from mklref._untrusted import require_room
-from mklref._validate import checked_flag, require_unmasked, required
+from mklref._validate import checked_flag, require_read, require_unmasked, required
 from mklref.exceptions import InvalidInput, InvalidType, UnsafeFile
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.evaluation import Block, Samples
-from mklref.kernels.fitted import FittedFamily, holds_times, require_read
+from mklref.kernels.fitted import FittedFamily, holds_times
 
 
 class Joined:

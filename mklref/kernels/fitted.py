@@ -11,7 +11,7 @@ import numpy as np
 
 from mklref._threads import cached_property
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_array, as_float_array, require_finite, shown
+from mklref._validate import as_array, as_float_array, require_finite, require_read, shown
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidType
 from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.evaluation import Block, Samples, runs_of
@@ -215,17 +215,6 @@ def checked_samples(X: Any, label: str) -> Array:
         require_finite(samples, label, InvalidInput)
         samples = samples.astype(np.float64, copy=False)
     return np.asarray(samples)
-
-
-_UNREAD = {"collect": "collect()", "column_names": "to_pandas()", "to_native": "to_native()"}
-"""What lazy frames of polars have, tables of pyarrow and frames of narwhals, and what makes data frames of them."""
-
-
-def require_read(X: Any, label: str) -> None:
-    """Raise `InvalidType` for a table that is not read yet, or has other words for its columns than data frames."""
-    for mark, remedy in _UNREAD.items():
-        if hasattr(type(X), mark):
-            raise InvalidType(f"{label} is {type(X).__name__}, no table of numbers yet; give {label}.{remedy}.")
 
 
 def holds_times(X: Any) -> bool:
