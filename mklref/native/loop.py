@@ -32,7 +32,7 @@ from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
 from mklref.native import tuning
 from mklref.native.large_q import LargeQ
-from mklref.native.point import Patience, Point, losses_of_nothing, misled, nearer
+from mklref.native.point import Patience, Point, compared, losses_of_nothing, misled, nearer
 from mklref.native.step import Cut, shortened, step
 from mklref.native.working_set import watch_the_largest, widened
 from mklref.regularizers import BlockNorm
@@ -46,7 +46,8 @@ class Loop:
     """One run of the loop, with everything it has seen so far.
 
     `cold` says that the first weights are not those of a solution, `most_failures` how many trial points in a row may
-    fail before it has stalled, `patience` how many centres may be no better.
+    fail before it has stalled, `patience` how many centres may be no better, `doubted` that the weights are those of
+    a start that is still to be compared.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class Loop:
         self.psi = regularizer.polyhedral(M)
         self.units = np.ones(M) if self.psi is None else self.psi.units
         """Those in which weights times them, and squares over them, are compared."""
+        self.doubted = False
         self.large_q: LargeQ | None = None
         if isinstance(regularizer, BlockNorm) and regularizer.weight_form == "max":
             self.large_q = LargeQ(regularizer)
@@ -259,6 +261,8 @@ class Loop:
             errors = machine.weights_error(polished=self.ahead is not None)
             weights = self.large_q.step(centre.weights, centre.squares, W, gap, errors)
             return self.evaluate(weights), True
+        if self.doubted and (other := compared(self, centre)) is not None:
+            return other
         if self._W is None:
             if self.psi is not None:
                 watch_the_largest(self.machine, centre, self.units)

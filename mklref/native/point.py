@@ -14,6 +14,7 @@ from mklref.certificate.bounds import dual_losses, dual_squares
 from mklref.certificate.intercept import intercept_objective, middle_intercept
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import Machine
+from mklref.native import tuning
 from mklref.native.step import Cut
 
 _NEAREST, _SHARP = 36.0, 0.1
@@ -87,6 +88,38 @@ def misled(machine: Machine | JointMachine, trial: Point, centre: Point) -> Arra
     noise = sum(squares_error(own.problem, own.beta, own.forms.images) for own in machine.machines)
     closed = closed_form(machine.problem, centre, noise)
     return closed if trial.cut.at(closed) < 0.0 else None
+
+
+def compared(loop: Any, start: Point) -> tuple[Point, bool] | None:
+    """Another point to compare with that of a start, if its weights are of another order, and whether it is better.
+
+    Newton's steps would change them by a half of what they are, or by rounding. Where they are too large, there are
+    weights for the same norms whose merit is at most `upper`. Where the merit is all but what f = 0 has and bounds are
+    far apart, neither norms nor weights say anything, and equal ones, of any merit, tell sparse steps the order.
+    """
+    loop.doubted, machine, sparse = False, loop.machine, loop.psi is not None
+    if loop.problem.intercept_cost:  # J is negative
+        return None
+    nothing, above = losses_of_nothing(machine), start.merit - start.lower
+    if sparse and start.merit > tuning.HEAVY * start.upper:
+        weights = closed_form(loop.problem, start)
+    elif above > tuning.OPEN * nothing and abs(nothing - start.merit) < tuning.GAINED * above:
+        weights = equal_weights(loop.problem)
+    else:
+        return None
+    other = loop.evaluate(weights)
+    better = other.merit < start.merit
+    if sparse:
+        loop.unit = tuning.UNIT * float((weights * loop.units).max())
+        loop.cuts = [(start if better else other).cut]
+    if not better:
+        loop.resume(start)
+    return other, better
+
+
+def equal_weights(problem: Any) -> Array:
+    """The weights (M,) of equal block norms."""
+    return np.asarray(problem.regularizer.weights_from_norms(np.ones(problem.n_kernels)))
 
 
 def closed_form(problem: Any, point: Point, least: Array | float = 0.0) -> Array:

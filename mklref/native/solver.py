@@ -26,6 +26,7 @@ from mklref.multiclass import random_part
 from mklref.native import tuning
 from mklref.native.active import on_active_samples
 from mklref.native.loop import Loop
+from mklref.native.point import equal_weights
 from mklref.native.polish import polished
 from mklref.native.rescue import Ladder, led_nowhere
 from mklref.problem import Problem, on_samples
@@ -308,16 +309,11 @@ def _followed(loop: Loop, start: Any = None) -> Status:
 # --- where it starts ------------------------------------------------------------------------------------------
 
 
-def equal_weights(problem: Problem) -> Array:
-    """The weights (M,) of equal block norms."""
-    return problem.regularizer.weights_from_norms(np.ones(problem.n_kernels))
-
-
 def _first_weights(loop: Loop, start: Any) -> Array:
     """Those of `start` for the present problem, else those of a part of the samples, else equal ones."""
     machine, regularizer = loop.machine, loop.problem.regularizer
     if start is not None:
-        machine.warm = True
+        machine.warm, loop.doubted = True, loop.large_q is None
         squares = machine.forms.squares
         if loop.large_q is None:
             own = regularizer.weights_from_norms(start.weights * np.sqrt(squares))

@@ -1,9 +1,13 @@
-"""A box far wider than the optimum needs, where `solve` goes by a smaller C: its answer, its counts, its end."""
+"""A box far wider than the optimum needs, where `solve` goes by a smaller C; starts of weights of another order."""
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
+from makers import SCALE, make_problem
+from native.solving import checked
 
 import mklref
 from mklref.datasets import noisy_signal
@@ -12,6 +16,7 @@ from mklref.kernels import wavelet
 from mklref.machines import machine_for
 from mklref.native import tuning
 from mklref.native.rescue import Ladder
+from mklref.regularizers import HalfPower, Power, Tikhonov, WeightedL1
 from mklref.solution import Status
 
 
@@ -118,6 +123,18 @@ def test_a_start_is_followed(problem, detours):
     detours.clear()
     assert mklref.solve(problem, start=easier).status is Status.OPTIMAL
     assert not detours
+
+
+@pytest.mark.parametrize("regularizer", [HalfPower(1), Power(1), WeightedL1(SCALE), Tikhonov(1, 0.3)], ids=str)
+@pytest.mark.parametrize("loss", ["pinball", "logistic"])
+def test_starts_with_tiny_weights_cost_little_more_than_none(loss, regularizer):
+    """Those for a C at which f is 0 are rounding: ten times the machines of a cold run were taken from there."""
+    for seed in range(4):
+        problem = make_problem(loss=loss, seed=seed, C=0.5, regularizer=regularizer)
+        cold, nothing = checked(problem), checked(problem.replace(C=1e-4))
+        for start in (nothing, dataclasses.replace(cold, weights=1e-8 * cold.weights)):
+            warm = checked(problem, start=start)
+            assert warm.history.counters["machines"] <= 2 * cold.history.counters["machines"] + 2
 
 
 @pytest.mark.parametrize("error", [np.linalg.LinAlgError("singular"), InvalidParameter("C is too small")])

@@ -17,7 +17,8 @@ from mklref import reference
 from mklref.certificate import certify
 from mklref.machines import machine_for
 from mklref.native import tuning
-from mklref.native.solver import equal_weights, weights_of_a_part
+from mklref.native.point import equal_weights
+from mklref.native.solver import weights_of_a_part
 from mklref.native.tuning import SHARE
 from mklref.regularizers import BlockNorm, ConcaveBlock, ElasticNet, Fixed, Groups, Lp, Power, SmoothedRoot
 from mklref.solution import Status
