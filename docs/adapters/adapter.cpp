@@ -4,6 +4,7 @@
 #include <iomanip>
 #include <iterator>
 #include <sstream>
+#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -48,6 +49,7 @@ Vector numbers(const std::string& json, const std::string& name) {
 int main(int, char** arguments) {
     const std::string problem = arguments[1], solution = arguments[2];
     std::ifstream file(problem + ".json"), table(problem + ".kernels.csv");
+    if (!file || !table) throw std::runtime_error(problem + ".json and .kernels.csv cannot be read");
     const std::string json(std::istreambuf_iterator<char>(file), {});
     const bool squared = json.find("\"loss\": \"squared\"") != std::string::npos;
     if (!squared || numbers(json, "shape")[0] > 1 || numbers(json, "intercept")[0] == 0 || !numbers(json, "sample_weight").empty())

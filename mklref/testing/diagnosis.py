@@ -43,6 +43,8 @@ PRINTED = [one for k in range(2, 9) for one in ((f".{k}f", f"{k} decimals"), (f"
 """How a file of numbers is written with few digits."""
 CLOSE = 1e-3
 """Relative gap up to which an answer is inaccurate rather than not converged."""
+UNEXPLAINED = {"machine not solved", "inaccurate", "not converged"}
+"""What is found where no cause is, so that a violated constraint is the best hint."""
 
 
 @dataclass(frozen=True)
@@ -111,15 +113,18 @@ def judge(
             certificate, weights = _better(problem, point, certificate, weights, theta)
     gap = certificate.relative_gap
     findings: list[Finding] = []
+    violated = _violations(problem, answer, certificate, tol)
     if not certificate.is_optimal(tol):
         explained = _why_not_each_machine if problem.several else _why_not_optimal
         findings += _negative_weights(problem, answer, point, gap, tol)
         if not findings:
             searched = suspects and gap >= 0.0
             findings += explained(problem, point, certificate, gap, tol) if searched else [_by_size(gap, tol)]
+        if violated and findings[0].fault in UNEXPLAINED and not problem.several:
+            findings[0] = findings[0]._replace(text=f"{findings[0].text} Infeasible: {'; '.join(violated)}.")
         if converged:
             findings.append(Finding("claimed convergence", f"the relative gap is {gap:.1e}, allowed {tol:.1e}."))
-    elif violated := _violations(problem, answer, certificate, tol):
+    elif violated:
         findings.append(Finding("infeasible", "; ".join(violated) + "."))
     allowed = tol * certificate.size
     elsewhere = [value for finding in findings for value in finding.objectives]  # where its claims may be right

@@ -281,6 +281,19 @@ def test_what_is_left_of_a_huge_gap_is_no_verdict():
         assert_optimal(classes, far, weights=found.weights, intercept=found.intercept)
 
 
+@pytest.mark.parametrize("suspects", [True, False])
+def test_a_violated_constraint_is_said_where_no_cause_is_found(suspects):
+    """A report of many problems has no other place for it."""
+    problem, (beta, theta, b) = solved("hinge", L1)
+    i, j = np.flatnonzero((problem.y > 0) & (beta > 0.2 * problem.C) & (beta < 0.9 * problem.C))[:2]
+    for balanced in (True, False):
+        wrong = beta.copy()
+        wrong[[i, j]] += np.array([0.1, -0.1 * balanced]) * problem.C
+        (finding,) = judge(problem, (wrong, theta, b), suspects=suspects).findings
+        assert finding.fault == ("machine not solved" if suspects else "not converged")
+        assert (f" Infeasible: dual_coef sums to {wrong.sum():.6g} instead of 0." in finding.text) != balanced
+
+
 def test_groups_that_were_ignored_or_taken_in_order_are_named():
     problem = problem_of(regularizer=Groups(((0, 2), (1, 3)), 0.5, 0.5))
     for groups, shown in (((range(4),), "0 1 2 3"), (((0, 1), (2, 3)), "0 1 | 2 3")):
