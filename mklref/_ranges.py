@@ -9,7 +9,9 @@ leaves the scores where they have to be, has another optimum. With the dual poin
 with the residual of Fenchel and Young, r_i(t) = c_i V(t, y_i) + c_i V*(-beta_i/c_i, y_i) + beta_i t >= 0. Half of an
 allowance goes to the second term, and to each r_i its share of the other half, which confines t'_i to an interval: the
 smallest and the largest theta'_m under these constraints are linear programs. So every weight in a range belongs to a
-point whose certified gap is at most that of the solution plus the allowance; the full range may be larger.
+point whose certified gap is at most that of the solution plus the allowance. Every optimum lies within the ranges too,
+if the gap of the solution is at most slack / (2 n): of an optimum both terms are no more than that gap. Other weights as
+good within the slack may lie outside: they have another dual point.
 
 Weights for p > 1 are unique: R* is smooth there, and its gradient at the optimal norms is the only maximiser.
 """
@@ -56,7 +58,7 @@ class WeightRanges:
     """Groups of kernels whose functions are linearly dependent at the optimum: weight moves between them free."""
 
     def determined(self, width: float = 0.01) -> Array:
-        """Whether each weight is known up to `width`, (M,) bool."""
+        """Whether each range is at most `width` wide, (M,) bool: the weight at the optimum is known up to that."""
         return np.asarray(self.high - self.low <= width)
 
     def __str__(self) -> str:
@@ -84,7 +86,7 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
         A good solution of it: its own gap, once beta is feasible, is added to the allowance.
     slack : float
         Allowance, relative to the objective, or to the unit of the problem where that is 0. A small one asks what the
-        optimum determines, a larger one what the data determine.
+        optimum determines; a larger one shows what, at least, the data leave open.
 
     Raises
     ------

@@ -45,6 +45,19 @@ def test_duplicates_share_their_weight_in_any_way(grams, loss):
 
 
 @pytest.mark.parametrize("loss", LOSSES)
+def test_the_optimum_lies_within_the_ranges_of_an_inexact_solution(grams, loss):
+    kernels, y = grams
+    problem, best = solved([*kernels, kernels[2]], y, loss)
+    for tol in (1e-3, 1e-5):
+        inexact = solve(problem, tol=tol)
+        found = weight_ranges(problem, inexact, slack=2 * N * tol)
+        for moved in (0.0, best.weights[5], -best.weights[2]):  # of the duplicates either may have it all
+            theta = best.weights + moved * (np.eye(6)[2] - np.eye(6)[5])
+            assert (found.low <= theta + 1e-7).all()
+            assert (theta <= found.high + 1e-7).all()
+
+
+@pytest.mark.parametrize("loss", LOSSES)
 def test_unique_weights_move_with_the_allowance_and_not_at_all_without(grams, loss):
     problem, solution = solved(*grams, loss)
     widths = []

@@ -95,12 +95,12 @@ def sparsity() -> plt.Figure:
     X = rng.normal(size=(40, 2))
     y = np.where(X[:, 0] * X[:, 1] > 0.0, 1.0, -1.0)
     K = mklref.kernels.gaussian([0.3, 0.6, 1.2, 2.4]).fit(X).dense()
-    norms = {"1,1": (1, 1, 1), "2,1 rows": (2, 1, 1), "2,1 columns": (2, 1, 2), "1,2 rows": (1, 2, 1)}
+    norms = {"l1": (1, 1, 1), "l21;1": (2, 1, 1), "l21;2": (2, 1, 2), "l12;1": (1, 2, 1)}
     figure, axes = plt.subplots(len(norms), 1, figsize=(6.4, 4.6), sharex=True, layout="constrained")
     for ax, (name, (p, q, r)) in zip(axes, norms.items(), strict=True):
         solution = mklref.synthesis.solve(mklref.synthesis.SynthesisProblem(K, y, lam=3.0, p=p, q=q, r=r))
         left = np.count_nonzero(solution.coef)
-        plotting.sparsity(solution, title=f"norm {name}: {left} of {solution.coef.size} coefficients", ax=ax)
+        plotting.sparsity(solution, title=f"{name}: {left} of {solution.coef.size} coefficients", ax=ax)
         ax.label_outer()
     return figure
 
