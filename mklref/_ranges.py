@@ -10,8 +10,8 @@ with the residual of Fenchel and Young, r_i(t) = c_i V(t, y_i) + c_i V*(-beta_i/
 allowance goes to the second term, and to each r_i its share of the other half, which confines t'_i to an interval: the
 smallest and the largest theta'_m under these constraints are linear programs. So every weight in a range belongs to a
 point whose certified gap is at most that of the solution plus the allowance. Every optimum lies within the ranges too,
-if the gap of the solution is at most slack / (2 n): of an optimum both terms are no more than that gap. Other weights as
-good within the slack may lie outside: they have another dual point.
+if the gap of the solution is at most slack / (2 n): of an optimum both terms are no more than that gap. Other weights
+as good within the slack may lie outside: they have another dual point.
 
 Weights for p > 1 are unique: R* is smooth there, and its gradient at the optimal norms is the only maximiser.
 """
