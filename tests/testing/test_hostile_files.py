@@ -111,6 +111,13 @@ def test_tables_have_no_further_fields(tmp_path):
         read_record(json_with(tmp_path, order="F"))
 
 
+def test_a_typed_array_of_javascript_is_recognised_by_its_indices(tmp_path):
+    path = tmp_path / "s.json"
+    path.write_text(json.dumps({"dual_coef": {str(k): 0.5 for k in range(1797)}}))
+    with pytest.raises(UnsafeFile, match=r"the fields 0, 1, 2, 3, 4, 5, \.\.\.; .*stringify\(Array\.from\(x\)\)\.$"):
+        read_record(path)
+
+
 def test_facts_and_arrays_of_an_archive_have_different_names(tmp_path):
     write_arrays(tmp_path / "p.npz", {"kernels": np.eye(2)[None], "y": np.ones(2), "C": np.array(1.0)}, {"C": 2.0})
     with pytest.raises(UnsafeFile, match="has 'C' as an array and among its facts"):

@@ -98,7 +98,9 @@ def _value(value: Any, name: str, path: Path, max_bytes: int) -> Any:
 
 def _table(facts: dict[str, Any], name: str, path: Path, max_bytes: int) -> Array:
     if set(facts) != {"file", "shape"}:
-        raise UnsafeFile(f"{path}: {name!r} has the fields {', '.join(facts) or 'none'}; expected file and shape.")
+        shown = ", ".join([*facts][:6]) + ", ..." * (len(facts) > 6) or "none"
+        typed = " A typed array of JavaScript needs JSON.stringify(Array.from(x))." * ("0" in facts)
+        raise UnsafeFile(f"{path}: {name!r} has the fields {shown}; expected file and shape, or an array.{typed}")
     file, shape = facts["file"], facts["shape"]
     if not isinstance(file, str) or Path(file).name != file or not file.isprintable() or "\\" in file:
         raise UnsafeFile(f"{path}: {name!r} names the file {file!r}; give the plain name of a file beside this one.")
