@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -146,10 +146,10 @@ def proven(problem: Problem, answer: Answer, verdict: Verdict, tol: float) -> Ri
 def _better(
     problem: Problem, point: Point, certificate: Certificate, weights: Array | None, others: Array
 ) -> tuple[Certificate, Array | None]:
-    """The certificate of the point with these weights or with others, whichever says more, and the weights."""
+    """The certificate with these weights or others, whichever says more, with violations of the answer; the weights."""
     found = certify(problem, point.dual_coef, weights=others, intercept=point.intercept)
     if min(found.upper, found.better_upper) < min(certificate.upper, certificate.better_upper):
-        return found, others
+        return replace(found, violations=certificate.violations, infeasibility=certificate.infeasibility), others
     return certificate, weights
 
 

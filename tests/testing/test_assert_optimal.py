@@ -294,6 +294,15 @@ def test_a_violated_constraint_is_said_where_no_cause_is_found(suspects):
         assert (f" Infeasible: dual_coef sums to {wrong.sum():.6g} instead of 0." in finding.text) != balanced
 
 
+def test_weights_that_nobody_gave_violate_nothing():
+    """The best ones for a bad dual point may lie beyond the ball: a function has a value wherever they lie."""
+    problem = problem_of(regularizer=L1)
+    verdict = judge(problem, (np.where(problem.y > 0, 0.1, -0.1) * problem.C, None, None))
+    assert problem.regularizer.weight_penalty(verdict.weights) == np.inf
+    assert [text for text in verdict.certificate.violations if "weights" in text] == []
+    assert "weights lie outside" not in verdict.explain()
+
+
 def test_groups_that_were_ignored_or_taken_in_order_are_named():
     problem = problem_of(regularizer=Groups(((0, 2), (1, 3)), 0.5, 0.5))
     for groups, shown in (((range(4),), "0 1 2 3"), (((0, 1), (2, 3)), "0 1 | 2 3")):
