@@ -14,7 +14,7 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, overload
 
 import numpy as np
@@ -60,6 +60,9 @@ SOLVERS: dict[str, Callable[[float, float], dict[str, Any]]] = {
 
 OWN_WORD = 1e-6
 """Relative `doubt` up to which a solver that calls its value optimal has to stand by it."""
+
+ROOM = 1e3
+"""C over the largest dual variable where solvers that break down at far more do not."""
 
 KEEPS_ITS_WORD = ("CLARABEL", "ECOS")
 """Solvers that call a point inaccurate only if it satisfies the second of the two tolerances; SCS whatever it is."""
@@ -257,7 +260,19 @@ class Compiled:
             )
 
         raw = solution(certified(problem, point))
-        return solution(polished(problem, point), raw) if polish else raw
+        if not polish:
+            return raw
+        found = solution(polished(problem, point), raw)
+        if found.status is not Status.OPTIMAL and (point := self._in_a_smaller_box(engine, problem, found)) is not None:
+            found = min(found, solution(polished(problem, point), raw), key=lambda either: either.certificate.gap)
+        return found
+
+    def _in_a_smaller_box(self, engine: Engine, problem: Any, found: Any) -> Any:
+        """The point for a C from which on, of a loss with kinks, its size no longer matters, if that is far less."""
+        C = ROOM * float(np.abs(found.dual_coef).max())
+        with suppress(SolverFailure):
+            return self.scaling.restore(self._point(engine, problem.replace(C=C))) if 0.0 < C < problem.C else None
+        return None
 
     def _point(self, engine: Engine, problem: Any) -> Any:
         """What the formulation recovers; ECOS has no power cones, and those of others may break down."""
