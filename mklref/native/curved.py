@@ -56,15 +56,17 @@ def curved_step(
     The first cut is that of the centre. Past the deadline, or where thresholds of R* let Newton's method use up its
     steps, they are weights on the way; the value is theirs, so that no decrease is promised that they do not make.
     """
-    W, members, g = compressed(W), relatives(regularizer), np.sqrt(Q[0])
-    units = [_unit(member, members[-1], g) if members[-1] is regularizer else 1.0 for member in members]
+    W, g = compressed(W), np.sqrt(Q[0])
+    alike = regularizer.in_unit(float((centre * g).max()))
+    members = relatives(alike)
+    units = [_unit(member, members[-1], g) if members[-1] is alike else 1.0 for member in members]
     offset = float((D - 0.5 * (Q @ centre)).max())
     while (end := _followed(members, units, Q, D - offset, W, centre, deadline)) is None:
         # J falls along every ray of weights, a model of too much curvature has its minimum inside the ball: qhat is 0.
         W = 0.5 * W
     g, share = end
     weights = members[-1].weights_from_dual(g)
-    if members[-1] is not regularizer:
+    if members[-1] is not alike:
         weights = regularizer.weights_from_norms(weights * g)
     value = float((D - 0.5 * (Q @ weights)).max()) + 0.5 * float(np.sum((W @ (weights - centre)) ** 2))
     return weights, value + regularizer.weight_penalty(weights), share

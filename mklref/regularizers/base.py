@@ -178,6 +178,10 @@ class Regularizer(Stated, ABC):
         """The member of the family nearest to this one that is as smooth as p = 1 + epsilon; itself if it is."""
         return self
 
+    def in_unit(self, norm: float) -> Regularizer:
+        """The same R, written so that `smoothed` suits norms of this order: of a family that has no scale, itself."""
+        return self
+
     def sharpened(self) -> Regularizer | None:
         """The one with kinks that this one smooths, or None: where it barely does, their optima are nearly one."""
         return None

@@ -10,6 +10,7 @@ from mklref._typing import Array
 from mklref._validate import checked_choice, checked_number
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import FEASIBILITY, LowRank, Polyhedral, quotient
+from mklref.regularizers.rescaled import Rescaled
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,3 +142,11 @@ class ElasticNet(Regularizer):
     def smoothed(self, epsilon: float) -> ElasticNet:
         """`ElasticNet(epsilon)` where lam is less: R* is as steep as 1/lam."""
         return self if self.lam >= epsilon else ElasticNet(epsilon, self.form)
+
+    def in_unit(self, norm: float) -> Regularizer:
+        """Its linear and its square part weigh (1-lam) norm and lam norm^2 there, in Tikhonov form."""
+        whole = (1.0 - self.lam) + self.lam * norm
+        share = self.lam * norm / whole
+        if self.form == "ivanov" or not 0.0 < share < 1.0:
+            return self
+        return Rescaled.of(ElasticNet(share), norm, norm * whole)

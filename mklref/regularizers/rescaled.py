@@ -37,10 +37,10 @@ class Rescaled(Regularizer):
     factor: float = field(init=False, repr=False)
 
     @staticmethod
-    def of(base: Regularizer, root: Array) -> Rescaled:
-        """The base on the kernels root_m^2 K_m."""
+    def of(base: Regularizer, root: Any, factor: float = 1.0) -> Rescaled:
+        """The factor times the base on the kernels root_m^2 K_m."""
         made = Rescaled()
-        made._rescale(base, root, 1.0)
+        made._rescale(base, root, factor)
         return made
 
     def _rescale(self, base: Regularizer, root: Any, factor: float) -> None:

@@ -318,3 +318,16 @@ def test_parameters_are_copies_that_cannot_be_written_to():
 def test_nothing_of_degree_one_goes_with_the_nu_machine(regularizer):
     with pytest.raises(InvalidParameter, match="degree 1"):
         make_problem(loss="one_class", M=M, regularizer=regularizer)
+
+
+@pytest.mark.parametrize("norm", [1e-8, 0.3, 1e5])
+@pytest.mark.parametrize("form", ["tikhonov", "ivanov"])
+def test_an_elastic_net_in_another_unit_is_the_same(norm, form):
+    net, rho = ElasticNet(0.3, form), norm * np.array([0.0, 0.5, 2.0])
+    same, g = net.in_unit(norm), 0.7 + np.array([0.0, 0.1, 2.0]) * min(norm, 1.0)
+    assert same.value(rho) == pytest.approx(net.value(rho), rel=1e-12)
+    assert same.weights_from_norms(rho) == pytest.approx(net.weights_from_norms(rho), rel=1e-12)
+    assert same.weight_penalty(net.weights_from_norms(rho)) == pytest.approx(
+        net.weight_penalty(net.weights_from_norms(rho)), rel=1e-9
+    )
+    assert same.conjugate(g) == pytest.approx(net.conjugate(g), rel=1e-6)
