@@ -320,10 +320,10 @@ def _first_weights(loop: Loop, start: Any) -> Array:
         else:
             own = loop.large_q.weights(squares, machine.weights_error())
         said = own.any() and np.isfinite(own).all()  # those of f = 0 say nothing
-        return own if said else equal_weights(loop.problem)
+        return own if said else equal_weights(loop.machine)
     weights = weights_of_a_part(loop)
     machine.warm = weights is not None
-    return equal_weights(loop.problem) if weights is None else weights
+    return equal_weights(loop.machine) if weights is None else weights
 
 
 def weights_of_a_part(loop: Loop) -> Array | None:

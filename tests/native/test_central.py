@@ -49,7 +49,7 @@ PENALTIES = (
 def start(problem):
     """The central path from a machine solved roughly at equal weights."""
     machine = machine_for(problem)
-    weights = equal_weights(problem)
+    weights = equal_weights(machine)
     machine.move(weights)
     machine.solve(0.1 * problem.C * problem.n_samples)
     large = isinstance(problem.regularizer, BlockNorm)
@@ -293,7 +293,7 @@ def test_a_callback_stops_the_run_on_the_path(monkeypatch):
 def test_the_machine_is_back_at_the_point_where_the_path_leads_nowhere(monkeypatch):
     problem = lines(C=100.0, n=40, M=10)
     run = loop_on(problem)
-    point = run.evaluate(equal_weights(problem))
+    point = run.evaluate(equal_weights(run.machine))
     monkeypatch.setattr(CentralPath, "step", lambda path: 0.0)
     assert Ladder(run, None).central_path(point) is None
     assert np.array_equal(run.machine.weights, point.weights)
