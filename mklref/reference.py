@@ -61,7 +61,7 @@ SOLVERS: dict[str, Callable[[float, float], dict[str, Any]]] = {
 OWN_WORD = 1e-6
 """Relative `doubt` up to which a solver that calls its value optimal has to stand by it."""
 
-ROOM = 1e3
+ROOM = 1e2
 """C over the largest dual variable where solvers that break down at far more do not."""
 
 KEEPS_ITS_WORD = ("CLARABEL", "ECOS")
