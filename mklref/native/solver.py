@@ -133,6 +133,12 @@ def solve(
             solution = other if other.certificate.gap < solution.certificate.gap else solution
         if problem.kernels.slack.any() and _may_go_on(solution, tol, deadline):
             solution = _by_way_of_semidefinite_kernels(machine, solution, tol, max_iter, deadline)
+        C = tuning.ROOM * float(np.abs(solution.dual_coef).max())
+        if 0.0 < C < problem.C / tuning.ROOM and _may_go_on(solution, tol, deadline):
+            smaller = problem.replace(C=C)  # of a loss with kinks it has the same solution
+            begin = _of_another(problem, lambda: smaller, solution, tol, max_iter, deadline)
+            other = polished(machine, begin, tol, deadline)
+            solution = other if other.certificate.gap < solution.certificate.gap else solution
         return solution
     except KeyboardInterrupt:
         raise Interrupted(solution) from None
@@ -160,13 +166,13 @@ def _may_go_on(solution: Solution, tol: float, deadline: float) -> bool:
     )
 
 
-def _of_other_kernels(
-    problem: Problem, made: Callable[[], Any], solution: Solution, tol: float, max_iter: int, deadline: float
+def _of_another(
+    problem: Problem, made: Callable[[], Problem], solution: Solution, tol: float, max_iter: int, deadline: float
 ) -> Solution:
-    """The solution for kernels that are these up to rounding, as one of this problem; the old one without room."""
+    """The solution of a problem that is nearly this one, as one of this problem; the old one without memory for it."""
     left = None if deadline == np.inf else max(deadline - time.perf_counter(), 1e-3)
     try:
-        near = solve(problem.replace(kernels=made()), tol=tol, max_iter=max_iter, max_time=left)
+        near = solve(made(), tol=tol, max_iter=max_iter, max_time=left)
     except MemoryError:
         return solution
     found = certify(problem, near)
@@ -185,7 +191,9 @@ def _by_way_of_matrices(
     """
     try:
         with _losses_carry(lambda: solution):
-            other = _of_other_kernels(problem, factors.dense_stack, solution, tol, max_iter, deadline)
+            other = _of_another(
+                problem, lambda: problem.replace(kernels=factors.dense_stack()), solution, tol, max_iter, deadline
+            )
     except KeyboardInterrupt:
         raise Interrupted(solution) from None
     return other if other.certificate.gap < solution.certificate.gap else solution
@@ -201,10 +209,10 @@ def _by_way_of_semidefinite_kernels(
     problem, stack = machine.problem, machine.problem.kernels
     shifts = 1.01 * stack.slack[:, None, None]  # up to rounding of s_m itself
 
-    def shifted() -> Array:
-        return np.asarray(stack.dense() + shifts * np.eye(problem.n_samples))
+    def shifted() -> Problem:
+        return problem.replace(kernels=stack.dense() + shifts * np.eye(problem.n_samples))
 
-    begin = _of_other_kernels(problem, shifted, solution, tol, max_iter, deadline)
+    begin = _of_another(problem, shifted, solution, tol, max_iter, deadline)
     other = polished(machine, begin, tol, deadline)
     return other if other.certificate.gap < solution.certificate.gap else solution
 

@@ -11,6 +11,7 @@ from makers import make_problem
 from native.solving import loop_on
 
 from mklref import Problem, solve, solve_path
+from mklref.losses import EpsilonInsensitive
 from mklref.native.large_q import LargeQ
 from mklref.regularizers import BlockNorm
 from mklref.solution import Status
@@ -235,3 +236,15 @@ def test_along_a_path_points_are_solved_as_well_as_by_themselves(degenerate, los
     values = [0.01, 0.3, 5.0, 100.0]
     for path in (solve_path(problem, C=values), solve_path(problem, C=values[::-1])):
         assert [solution.status for solution in path] == [Status.OPTIMAL] * 4
+
+
+@pytest.mark.parametrize(("q", "seeds"), [(2.5, (0, 12, 20, 24)), (3.0, (13, 17, 21)), (10.0, (15, 31))])
+def test_a_tube_whose_box_is_far_too_wide_is_solved_in_a_smaller_one(q, seeds):
+    """Dual variables are 1e-35 of C: the nine tubes ended at gaps of 4e-6 to 0.1."""
+    for seed in seeds:
+        rng = np.random.default_rng(seed)
+        L = rng.normal(size=(2, 5, 5)) * np.array([[[1e14]], [[1e3]]])
+        y = 1e-4 * rng.normal(size=5)
+        problem = Problem(L @ L.transpose(0, 2, 1), y, C=1e4, loss=EpsilonInsensitive(1e-5), regularizer=BlockNorm(q))
+        solution = solve(problem)
+        assert solution.status is Status.OPTIMAL, solution.certificate.explain()
