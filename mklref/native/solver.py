@@ -169,11 +169,11 @@ def _may_go_on(solution: Solution, tol: float, deadline: float) -> bool:
 def _of_another(
     problem: Problem, made: Callable[[], Problem], solution: Solution, tol: float, max_iter: int, deadline: float
 ) -> Solution:
-    """The solution of a problem that is nearly this one, as one of this problem; the old one without memory for it."""
+    """The solution of a problem that is nearly this one, as one of this problem; the old one where there is none."""
     left = None if deadline == np.inf else max(deadline - time.perf_counter(), 1e-3)
     try:
         near = solve(made(), tol=tol, max_iter=max_iter, max_time=left)
-    except MemoryError:
+    except (MemoryError, FloatingPointError, np.linalg.LinAlgError, InvalidParameter):  # no room, no point, no such C
         return solution
     found = certify(problem, near)
     return replace(
