@@ -28,6 +28,8 @@ from mklref.regularizers import Regularizer, as_regularizer
 from mklref.regularizers.base import require_regularizer
 
 _SMALLEST_COST = float(np.finfo(float).tiny)
+_ROOM = 100.0
+"""Costs over the dual variables that are room enough: where solvers that break down at far more do not."""
 P = TypeVar("P", bound="Problem")
 
 
@@ -281,6 +283,16 @@ class Problem(Frozen):
             f"Problem(M={self.n_kernels}, n={self.n_samples}, C={self.C:g}, loss={self.loss}, "
             f"regularizer={self.regularizer}, intercept={self.intercept})"
         )
+
+
+def in_a_smaller_box(problem: P, dual_coef: Array, far: float = 1.0) -> P | None:
+    """The problem at a C that has room for these dual variables, if its own C is more than `far` times that; else None.
+
+    Of a loss with kinks it has the same solutions, and of another one solutions that are near.
+    """
+    betas = zip(problem.machines, problem.split(dual_coef), strict=True)
+    share = max(float(np.max(np.abs(beta) / own.costs, initial=0.0)) for (own, *_), beta in betas)
+    return problem.replace(C=_ROOM * share * problem.C) if 0.0 < share < 1.0 / _ROOM / far else None
 
 
 def on_samples(problem: P, samples: Any, kernels: Any, **changes: Any) -> P:

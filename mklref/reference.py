@@ -26,7 +26,7 @@ from mklref._conic.scaling import Factors, balanced, factorize
 from mklref._validate import checked_flag, checked_number, shown
 from mklref.exceptions import FalseClaim, InvalidParameter, InvalidType, NotApplicable, SolverFailure
 from mklref.formulations import FORMULATIONS, Formulation, as_formulation
-from mklref.problem import Problem
+from mklref.problem import Problem, in_a_smaller_box
 from mklref.signed import SignedProblem, SignedSolution
 from mklref.solution import History, Solution, Status
 
@@ -60,9 +60,6 @@ SOLVERS: dict[str, Callable[[float, float], dict[str, Any]]] = {
 
 OWN_WORD = 1e-6
 """Relative `doubt` up to which a solver that calls its value optimal has to stand by it."""
-
-ROOM = 1e2
-"""C over the largest dual variable where solvers that break down at far more do not."""
 
 KEEPS_ITS_WORD = ("CLARABEL", "ECOS")
 """Solvers that call a point inaccurate only if it satisfies the second of the two tolerances; SCS whatever it is."""
@@ -263,16 +260,12 @@ class Compiled:
         if not polish:
             return raw
         found = solution(polished(problem, point), raw)
-        if found.status is not Status.OPTIMAL and (point := self._in_a_smaller_box(engine, problem, found)) is not None:
-            found = min(found, solution(polished(problem, point), raw), key=lambda either: either.certificate.gap)
+        if found.status is not Status.OPTIMAL:
+            with suppress(SolverFailure, InvalidParameter):  # where solvers do not break down, and there is such a C
+                if (smaller := in_a_smaller_box(problem, found.dual_coef)) is not None:
+                    point = polished(problem, self.scaling.restore(self._point(engine, smaller)))
+                    found = min(found, solution(point, raw), key=lambda either: either.certificate.gap)
         return found
-
-    def _in_a_smaller_box(self, engine: Engine, problem: Any, found: Any) -> Any:
-        """The point for a C from which on, of a loss with kinks, its size no longer matters, if that is far less."""
-        C = ROOM * float(np.abs(found.dual_coef).max())
-        with suppress(SolverFailure):
-            return self.scaling.restore(self._point(engine, problem.replace(C=C))) if 0.0 < C < problem.C else None
-        return None
 
     def _point(self, engine: Engine, problem: Any) -> Any:
         """What the formulation recovers; ECOS has no power cones, and those of others may break down."""

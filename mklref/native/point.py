@@ -76,24 +76,6 @@ def losses_of_nothing(machine: Machine | JointMachine) -> float:
     return sum(intercept_objective(own, t, middle_intercept(own, t)) for own, t in zip(owners, zeros, strict=True))
 
 
-def equal_weights(machine: Machine | JointMachine) -> Array:
-    """The weights (M,) of equal block norms, which are the same for all norms if R is homogeneous of degree 2.
-
-    Else for that of functions of the smallest kernel as large as the targets, or as is worth it: R is no more than
-    f = 0 loses. Weights that are too large fall at once.
-    """
-    regularizer, ones = machine.problem.regularizer, np.ones(machine.problem.n_kernels)
-    norm, losses = 1.0, losses_of_nothing(machine)
-    if regularizer.degree != 2.0 and losses > 0.0:
-        scores = np.sqrt(np.mean([own.forms.diagonals.mean(axis=1) for own in machine.machines], axis=0))
-        targets = max(float(np.abs(own.problem.y).max()) for own in machine.machines)
-        if scores.any() and targets > 0.0:
-            norm = targets / float(scores[scores > 0.0].min())
-        while regularizer.value(norm * ones) > losses:
-            norm *= 0.5
-    return np.asarray(regularizer.weights_from_norms(norm * ones))
-
-
 def misled(machine: Machine | JointMachine, trial: Point, centre: Point) -> Array | None:
     """The closed form (M,) at the centre, if J shows that the model has taken weights to another order; else None.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -19,19 +19,19 @@ from mklref.exceptions import Interrupted, InvalidParameter, KernelsLost, NotApp
 from mklref.kernels.factor_stack import FactorStack
 from mklref.machines import machine_for
 from mklref.machines.joint import JointMachine
-from mklref.machines.lazy import LazyMachine, kernels_of
 from mklref.machines.machine import Machine
-from mklref.machines.newton import NewtonMachine
-from mklref.multiclass import random_part
 from mklref.native import tuning
 from mklref.native.active import on_active_samples
 from mklref.native.loop import Loop
-from mklref.native.point import equal_weights
 from mklref.native.polish import polished
 from mklref.native.rescue import Ladder, led_nowhere
-from mklref.problem import Problem, on_samples
+from mklref.native.start import first_weights
+from mklref.problem import Problem, in_a_smaller_box
 from mklref.regularizers import Lp
 from mklref.solution import Record, Solution, Status
+
+_NOTHING = (MemoryError, FloatingPointError, np.linalg.LinAlgError, InvalidParameter)
+"""Of a second solve: no room for it, no point, no such C."""
 
 
 @ABSURD
@@ -113,6 +113,14 @@ def solve(
     if client is not None:
         raise NotApplicable("client is for kernels as factors; make a FactorStack, or leave client away.")
     deadline = np.inf if max_time is None else time.perf_counter() + max_time
+    return _solved(problem, tol, max_iter, deadline, callback, progress=progress, start=start, polish=polish)
+
+
+def _solved(
+    problem: Problem, tol: float, max_iter: int, deadline: float, callback: Callable[[Record], object] | None,
+    *, progress: bool = False, start: Any = None, polish: bool = False, last: bool = False,
+) -> Solution:  # fmt: skip
+    """`solve` for kernels as matrices; the `last` one goes by way of no other problem."""
     with blas_threads():
         run, status = run_from(problem, start, None, tol, max_iter, deadline, callback, progress)
 
@@ -131,14 +139,13 @@ def solve(
         while solution.status is Status.STALLED and (end := next(ends, None)) is not None:
             other = polished(machine, end, tol, deadline)
             solution = other if other.certificate.gap < solution.certificate.gap else solution
-        if problem.kernels.slack.any() and _may_go_on(solution, tol, deadline):
-            solution = _by_way_of_semidefinite_kernels(machine, solution, tol, max_iter, deadline)
-        C = tuning.ROOM * float(np.abs(solution.dual_coef).max())
-        if 0.0 < C < problem.C / tuning.ROOM and _may_go_on(solution, tol, deadline):
-            smaller = problem.replace(C=C)  # of a loss with kinks it has the same solution
-            begin = _of_another(problem, lambda: smaller, solution, tol, max_iter, deadline)
-            other = polished(machine, begin, tol, deadline)
-            solution = other if other.certificate.gap < solution.certificate.gap else solution
+
+        def told(_: Record) -> object:  # the bounds that are told are those of this problem
+            return callback is not None and callback(solution.history.records[-1])
+
+        for near in () if last else (_of_semidefinite_kernels, _in_a_smaller_box):
+            if _may_go_on(solution, tol, deadline):
+                solution = _by_way_of(near, machine, solution, tol, max_iter, deadline, told)
         return solution
     except KeyboardInterrupt:
         raise Interrupted(solution) from None
@@ -166,22 +173,6 @@ def _may_go_on(solution: Solution, tol: float, deadline: float) -> bool:
     )
 
 
-def _of_another(
-    problem: Problem, made: Callable[[], Problem], solution: Solution, tol: float, max_iter: int, deadline: float
-) -> Solution:
-    """The solution of a problem that is nearly this one, as one of this problem; the old one where there is none."""
-    left = None if deadline == np.inf else max(deadline - time.perf_counter(), 1e-3)
-    try:
-        near = solve(made(), tol=tol, max_iter=max_iter, max_time=left)
-    except (MemoryError, FloatingPointError, np.linalg.LinAlgError, InvalidParameter):  # no room, no point, no such C
-        return solution
-    found = certify(problem, near)
-    return replace(
-        solution, dual_coef=near.dual_coef, weights=near.weights, intercept=found.intercept,
-        objective=found.objective, certificate=found, status=solution.status.confirmed(found.is_optimal(tol)),
-    )  # fmt: skip
-
-
 def _by_way_of_matrices(
     problem: Problem, factors: FactorStack, solution: Solution, tol: float, max_iter: int, deadline: float
 ) -> Solution:
@@ -190,31 +181,54 @@ def _by_way_of_matrices(
     Where functions pass through the targets the path ends at residuals of 1e-12, each of which costs C.
     """
     try:
-        with _losses_carry(lambda: solution):
-            other = _of_another(
-                problem, lambda: problem.replace(kernels=factors.dense_stack()), solution, tol, max_iter, deadline
-            )
+        with _losses_carry(lambda: solution), suppress(*_NOTHING):
+            near = _solved(problem.replace(kernels=factors.dense_stack()), tol, max_iter, deadline, None)
+            other = _as_of(problem, near, solution, tol)
+            return other if other.certificate.gap < solution.certificate.gap else solution
+        return solution
     except KeyboardInterrupt:
         raise Interrupted(solution) from None
-    return other if other.certificate.gap < solution.certificate.gap else solution
 
 
-def _by_way_of_semidefinite_kernels(
-    machine: Machine | JointMachine, solution: Solution, tol: float, max_iter: int, deadline: float
-) -> Solution:
-    """The solution, or a better one from where it is for K_m + s_m I, if rounding to float32 left K_m indefinite.
+def _by_way_of(
+    near: Callable[[Problem, Array], Problem | None], machine: Machine | JointMachine, solution: Solution,
+    tol: float, max_iter: int, deadline: float, callback: Callable[[Record], object],
+) -> Solution:  # fmt: skip
+    """The solution, or a better one from where it is for a problem that is nearly this one, if there is one."""
+    problem = machine.problem
+    try:
+        if (other := near(problem, solution.dual_coef)) is None:
+            return solution
+        found = _solved(other, tol, max_iter, deadline, callback, last=True)
+    except _NOTHING:
+        return solution
+    found = polished(machine, _as_of(problem, found, solution, tol), tol, deadline)
+    return found if found.certificate.gap < solution.certificate.gap else solution
+
+
+def _as_of(problem: Problem, near: Solution, solution: Solution, tol: float) -> Solution:
+    """The solution of a problem that is nearly this one, or the same, as one of this problem."""
+    found = certify(problem, near)
+    return replace(
+        solution, dual_coef=near.dual_coef, weights=near.weights, intercept=found.intercept,
+        objective=found.objective, certificate=found, status=solution.status.confirmed(found.is_optimal(tol)),
+    )  # fmt: skip
+
+
+def _in_a_smaller_box(problem: Problem, dual_coef: Array) -> Problem | None:
+    return in_a_smaller_box(problem, dual_coef, tuning.FAR)
+
+
+def _of_semidefinite_kernels(problem: Problem, _: Array) -> Problem | None:
+    """The problem for K_m + s_m I, if rounding to float32 left K_m indefinite.
 
     On K_m itself J is no convex function, and from weights that are too large no step may lead down.
     """
-    problem, stack = machine.problem, machine.problem.kernels
+    stack = problem.kernels
+    if not stack.slack.any():
+        return None
     shifts = 1.01 * stack.slack[:, None, None]  # up to rounding of s_m itself
-
-    def shifted() -> Problem:
-        return problem.replace(kernels=stack.dense() + shifts * np.eye(problem.n_samples))
-
-    begin = _of_another(problem, shifted, solution, tol, max_iter, deadline)
-    other = polished(machine, begin, tol, deadline)
-    return other if other.certificate.gap < solution.certificate.gap else solution
+    return problem.replace(kernels=np.asarray(stack.dense() + shifts * np.eye(problem.n_samples)))
 
 
 @ABSURD
@@ -299,7 +313,7 @@ def _followed(loop: Loop, start: Any = None) -> Status:
 
     ladder, status = Ladder(loop, solved), Status.STALLED
     try:
-        weights = _first_weights(loop, start)
+        weights = first_weights(loop, start)
         loop.note_first(weights)
         point = on_active_samples(loop, weights) or loop.evaluate(weights)  # rounds where kernels are costly
         while True:
@@ -312,56 +326,6 @@ def _followed(loop: Loop, start: Any = None) -> Status:
         if loop.best.point is None or loop.recorder.raised:
             raise
         return Status.STALLED
-
-
-# --- where it starts ------------------------------------------------------------------------------------------
-
-
-def _first_weights(loop: Loop, start: Any) -> Array:
-    """Those of `start` for the present problem, else those of a part of the samples, else equal ones."""
-    machine, regularizer = loop.machine, loop.problem.regularizer
-    if start is not None:
-        machine.warm, loop.doubted = True, loop.large_q is None
-        squares = machine.forms.squares
-        if loop.large_q is None:
-            own = regularizer.weights_from_norms(start.weights * np.sqrt(squares))
-        else:
-            own = loop.large_q.weights(squares, machine.weights_error())
-        said = own.any() and np.isfinite(own).all()  # those of f = 0 say nothing
-        return own if said else equal_weights(loop.machine)
-    weights = weights_of_a_part(loop)
-    machine.warm = weights is not None
-    return equal_weights(loop.machine) if weights is None else weights
-
-
-def weights_of_a_part(loop: Loop) -> Array | None:
-    """The weights (M,) of a quarter of the samples, roughly solved and so started itself; None where they are too few.
-
-        sum_{i in S} (n/|S|) C V(t_i, y_i)  estimates  C sum_i V(t_i, y_i)      for a random choice S of the samples,
-
-    so that they are near those of the whole. The kernels of S are a sixteenth of the stack, and it saves the machines
-    at equal weights, the only ones that may need every kernel and every row. The costs are counted: a read of the
-    part is (k/n)^2 of one of the whole, and to gather it k/n: of its k rows every cache line is touched.
-    """
-    machine, problem = loop.machine, loop.problem
-    n = problem.n_samples
-    k = n // tuning.SHARE
-    if k < tuning.FEWEST:
-        return None
-    chosen = random_part(problem, k)
-    if chosen is None:
-        return None
-    k = len(chosen)
-    small = machine_for(on_samples(problem, chosen, kernels_of(problem.kernels, chosen), C=problem.C * n / k))
-    rough, left = tuning.ACCURACY, loop.recorder.left
-    of_part = Loop(small, rough, Recorder("a part", tol=rough, max_iter=tuning.MOST_MACHINES, max_time=left))
-    of_part.iterate(of_part.begin(_first_weights(of_part, None)))
-    best, share, costs = of_part.best.point, k / n, of_part.counters()
-    loop.spend({**costs, "passes": share**2 * costs["passes"] + share})
-    if best is not None and isinstance(machine, NewtonMachine | LazyMachine | JointMachine):
-        machine.move(best.weights)
-        machine.begin(chosen, best.beta, best.intercept)
-    return None if best is None else best.weights
 
 
 def _inside_the_domain(loop: Loop) -> Solution | None:

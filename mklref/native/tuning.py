@@ -79,9 +79,9 @@ TO_THE_END = 1e-2
 
 SMALLER = 1000.0
 """A run that is lost goes by the solution at C over this."""
-ROOM = 100.0
-"""C over the largest |beta_i| that is enough, where a stalled run has this much more. No problem of the benchmark needs
-it; without, 11 of 40 tubes with q > 2 on kernels of scale 1e28 end at gaps of 4e-6 to 0.1."""
+FAR = 100.0
+"""C over one that has room for the dual variables, from which a stalled run is solved there. No problem of the benchmark
+needs it; without, 11 of 40 tubes with q > 2 on kernels of scale 1e28 end at gaps of 4e-6 to 0.1."""
 FACTORISED = 2000
 """Samples and kernels up to which the central path may be followed: its factorisations of matrices of their number
 cannot be interrupted, and take half a second there."""

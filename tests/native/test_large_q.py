@@ -11,6 +11,7 @@ from makers import make_problem
 from native.solving import loop_on
 
 from mklref import Problem, solve, solve_path
+from mklref.exceptions import Interrupted
 from mklref.losses import EpsilonInsensitive
 from mklref.native.large_q import LargeQ
 from mklref.regularizers import BlockNorm
@@ -238,13 +239,52 @@ def test_along_a_path_points_are_solved_as_well_as_by_themselves(degenerate, los
         assert [solution.status for solution in path] == [Status.OPTIMAL] * 4
 
 
+def far_too_wide(q, seed, sample_weight=None):
+    """Dual variables are 1e-35 of C."""
+    rng = np.random.default_rng(seed)
+    L = rng.normal(size=(2, 5, 5)) * np.array([[[1e14]], [[1e3]]])
+    y, loss = 1e-4 * rng.normal(size=5), EpsilonInsensitive(1e-5)
+    R = BlockNorm(q)
+    return Problem(L @ L.transpose(0, 2, 1), y, C=1e4, loss=loss, regularizer=R, sample_weight=sample_weight)
+
+
 @pytest.mark.parametrize(("q", "seeds"), [(2.5, (0, 12, 20, 24)), (3.0, (13, 17, 21)), (10.0, (15, 31))])
 def test_a_tube_whose_box_is_far_too_wide_is_solved_in_a_smaller_one(q, seeds):
-    """Dual variables are 1e-35 of C: the nine tubes ended at gaps of 4e-6 to 0.1."""
+    """The nine tubes ended at gaps of 4e-6 to 0.1."""
     for seed in seeds:
-        rng = np.random.default_rng(seed)
-        L = rng.normal(size=(2, 5, 5)) * np.array([[[1e14]], [[1e3]]])
-        y = 1e-4 * rng.normal(size=5)
-        problem = Problem(L @ L.transpose(0, 2, 1), y, C=1e4, loss=EpsilonInsensitive(1e-5), regularizer=BlockNorm(q))
-        solution = solve(problem)
+        solution = solve(far_too_wide(q, seed))
         assert solution.status is Status.OPTIMAL, solution.certificate.explain()
+
+
+@pytest.mark.parametrize(("q", "seed"), [(3.0, 11), (3.0, 15), (10.0, 11), (10.0, 15)])
+def test_a_smaller_box_has_room_for_the_samples_of_small_weight(q, seed):
+    """One for the largest dual variable alone held the others at their bounds: gaps of 4e-6 to 1e-3 were left."""
+    solution = solve(far_too_wide(q, seed, [1.0, 1.0, 1.0, 1e-5, 1e-5]))
+    assert solution.status is Status.OPTIMAL, solution.certificate.explain()
+
+
+def test_a_callback_and_an_interruption_end_the_way_through_a_smaller_box():
+    problem, told = far_too_wide(2.5, 0), []
+    records = len(solve(problem, callback=told.append).history)
+    assert len(told) > records + 1
+    assert all(record is told[records - 1] for record in told[records:])
+
+    def at_the_first_one(end):
+        told.clear()
+
+        def callback(record):
+            told.append(record)
+            return len(told) > records and end()
+
+        return callback
+
+    assert solve(problem, callback=at_the_first_one(lambda: True)).status is Status.STALLED
+    assert len(told) == records + 1
+
+    def interrupt():
+        raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted) as caught:
+        solve(problem, callback=at_the_first_one(interrupt))
+    assert caught.value.solution.status is Status.STALLED
+    assert len(told) == records + 1

@@ -17,8 +17,7 @@ from mklref import reference
 from mklref.certificate import certify
 from mklref.machines import machine_for
 from mklref.native import tuning
-from mklref.native.point import equal_weights
-from mklref.native.solver import weights_of_a_part
+from mklref.native.start import equal_weights, weights_of_a_part
 from mklref.native.tuning import SHARE
 from mklref.regularizers import (
     BlockNorm,
@@ -229,10 +228,10 @@ def test_the_part_has_the_kernels_of_its_samples_and_c_scaled(monkeypatch):
     seen = []
     problem = many_samples(C=0.7)
     monkeypatch.setattr(
-        "mklref.native.solver.machine_for", lambda part, *state: seen.append(part) or machine_for(part, *state)
+        "mklref.native.start.machine_for", lambda part, *state: seen.append(part) or machine_for(part, *state)
     )
     mklref.solve(problem)
-    _, part = seen
+    (part,) = seen
     chosen = np.sort(np.random.default_rng(0).permutation(480)[: 480 // SHARE])
     np.testing.assert_array_equal(part.kernels.dense(), problem.kernels.dense()[:, chosen][:, :, chosen])
     np.testing.assert_array_equal(part.y, problem.y[chosen])
@@ -297,14 +296,15 @@ def test_the_scale_of_the_kernels_costs_few_machines(regularizer):
 
 
 def test_an_elastic_net_is_smoothed_in_the_unit_of_the_norms():
-    """Its relatives by lam itself are as steep as it where norms are small: the problems take 133 machines."""
-    taken, rng = 0, np.random.default_rng(0)
-    for k in range(8):
-        L = rng.normal(size=(3, 10, 10))
-        y = np.where(rng.random(10) < 0.5, 1.0, -1.0)
-        y[:2] = 1.0, -1.0
-        net = ElasticNet(1e-10, "tikhonov")
-        stack = L @ L.transpose(0, 2, 1)
-        problem = mklref.Problem(stack, y, C=10.0 ** (k - 2), regularizer=net, intercept=bool(k % 2))
-        taken += len(checked(problem).history)
-    assert taken <= 120, taken
+    """Its relatives by lam itself are as steep as it where norms are small: the problems take 225 machines."""
+    taken = 0
+    for lam in (1e-8, 1e-6, 1e-4):
+        rng = np.random.default_rng(0)
+        for k in range(8):
+            L = rng.normal(size=(3, 10, 10))
+            y = np.where(rng.random(10) < 0.5, 1.0, -1.0)
+            y[:2] = 1.0, -1.0
+            net, stack = ElasticNet(lam, "tikhonov"), L @ L.transpose(0, 2, 1)
+            problem = mklref.Problem(stack, y, C=10.0 ** (k - 2), regularizer=net, intercept=bool(k % 2))
+            taken += len(checked(problem).history)
+    assert taken <= 195, taken  # 167

@@ -28,13 +28,13 @@ from mklref.machines.loops import loops
 from mklref.machines.machine import Machine
 from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.machines.smo import SMOMachine
-from mklref.native import loop, solver
+from mklref.native import loop, start
 from mklref.native.central import CentralPath
 from validation.benchmarks import READS, alternate, seconds, turns
 from validation.benchmarks.problems import PROBLEMS, cancer, digits
 
 STAGES: dict[str, tuple[tuple[Any, str], ...]] = {
-    "start": ((solver, "weights_of_a_part"),),
+    "start": ((start, "weights_of_a_part"),),
     "pair steps": ((loops, "smo"),),
     "rows": ((loops, "combine_rows"),),
     "images": ((QuadraticForms, "update"),),

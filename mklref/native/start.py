@@ -1,0 +1,85 @@
+"""The first weights: those of a start, of a part of the samples, or of equal block norms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mklref._run import Recorder
+from mklref._typing import Array
+from mklref.machines import machine_for
+from mklref.machines.joint import JointMachine
+from mklref.machines.lazy import LazyMachine, kernels_of
+from mklref.machines.machine import Machine
+from mklref.machines.newton import NewtonMachine
+from mklref.multiclass import random_part
+from mklref.native import tuning
+from mklref.native.loop import Loop
+from mklref.native.point import losses_of_nothing
+from mklref.problem import on_samples
+
+
+def first_weights(loop: Loop, start: Any) -> Array:
+    """Those of `start` for the present problem, else those of a part of the samples, else equal ones."""
+    machine, regularizer = loop.machine, loop.problem.regularizer
+    if start is not None:
+        machine.warm, loop.doubted = True, loop.large_q is None
+        squares = machine.forms.squares
+        if loop.large_q is None:
+            own = regularizer.weights_from_norms(start.weights * np.sqrt(squares))
+        else:
+            own = loop.large_q.weights(squares, machine.weights_error())
+        said = own.any() and np.isfinite(own).all()  # those of f = 0 say nothing
+        return own if said else equal_weights(loop.machine)
+    weights = weights_of_a_part(loop)
+    machine.warm = weights is not None
+    return equal_weights(loop.machine) if weights is None else weights
+
+
+def weights_of_a_part(loop: Loop) -> Array | None:
+    """The weights (M,) of a quarter of the samples, roughly solved and so started itself; None where they are too few.
+
+        sum_{i in S} (n/|S|) C V(t_i, y_i)  estimates  C sum_i V(t_i, y_i)      for a random choice S of the samples,
+
+    so that they are near those of the whole. The kernels of S are a sixteenth of the stack, and it saves the machines
+    at equal weights, the only ones that may need every kernel and every row. The costs are counted: a read of the
+    part is (k/n)^2 of one of the whole, and to gather it k/n: of its k rows every cache line is touched.
+    """
+    machine, problem = loop.machine, loop.problem
+    n = problem.n_samples
+    k = n // tuning.SHARE
+    if k < tuning.FEWEST:
+        return None
+    chosen = random_part(problem, k)
+    if chosen is None:
+        return None
+    k = len(chosen)
+    small = machine_for(on_samples(problem, chosen, kernels_of(problem.kernels, chosen), C=problem.C * n / k))
+    rough, left = tuning.ACCURACY, loop.recorder.left
+    of_part = Loop(small, rough, Recorder("a part", tol=rough, max_iter=tuning.MOST_MACHINES, max_time=left))
+    of_part.iterate(of_part.begin(first_weights(of_part, None)))
+    best, share, costs = of_part.best.point, k / n, of_part.counters()
+    loop.spend({**costs, "passes": share**2 * costs["passes"] + share})
+    if best is not None and isinstance(machine, NewtonMachine | LazyMachine | JointMachine):
+        machine.move(best.weights)
+        machine.begin(chosen, best.beta, best.intercept)
+    return None if best is None else best.weights
+
+
+def equal_weights(machine: Machine | JointMachine) -> Array:
+    """The weights (M,) of equal block norms, which are the same for all norms if R is homogeneous of degree 2.
+
+    Else for that of functions of the smallest kernel as large as the targets, or as is worth it: R is no more than
+    f = 0 loses. Weights that are too large fall at once.
+    """
+    regularizer, ones = machine.problem.regularizer, np.ones(machine.problem.n_kernels)
+    norm, losses = 1.0, losses_of_nothing(machine)
+    if regularizer.degree != 2.0 and losses > 0.0:
+        scores = np.sqrt(np.mean([own.forms.diagonals.mean(axis=1) for own in machine.machines], axis=0))
+        targets = max(float(np.abs(own.problem.y).max()) for own in machine.machines)
+        if scores.any() and targets > 0.0:
+            norm = targets / float(scores[scores > 0.0].min())
+        while regularizer.value(norm * ones) > losses:
+            norm *= 0.5
+    return np.asarray(regularizer.weights_from_norms(norm * ones))
