@@ -263,8 +263,12 @@ class Compiled:
         if found.status is not Status.OPTIMAL:
             with suppress(SolverFailure, InvalidParameter):  # where solvers do not break down, and there is such a C
                 if (smaller := in_a_smaller_box(problem, found.dual_coef)) is not None:
-                    point = polished(problem, self.scaling.restore(self._point(engine, smaller)))
-                    found = min(found, solution(point, raw), key=lambda either: either.certificate.gap)
+                    other = Compiled(smaller, self.formulation, self.factors.scaled(1.0 / self.scaling.factor))
+                    point = other.scaling.restore(other._point(engine, smaller))
+                    near = polished(smaller, point)  # there its active set can be told
+                    del near["certificate"]
+                    facts = polished(problem, point._replace(**near))
+                    found = min(found, solution(facts, raw), key=lambda either: either.certificate.gap)
         return found
 
     def _point(self, engine: Engine, problem: Any) -> Any:

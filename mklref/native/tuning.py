@@ -80,7 +80,7 @@ TO_THE_END = 1e-2
 SMALLER = 1000.0
 """A run that is lost goes by the solution at C over this."""
 FAR = 100.0
-"""C over one that has room for the dual variables, from which a stalled run is solved there. No problem of the benchmark
+"""C over one that has room for the dual variables, from which a stalled run is solved there. No benchmark problem
 needs it; without, 11 of 40 tubes with q > 2 on kernels of scale 1e28 end at gaps of 4e-6 to 0.1."""
 FACTORISED = 2000
 """Samples and kernels up to which the central path may be followed: its factorisations of matrices of their number
