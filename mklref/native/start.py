@@ -18,6 +18,7 @@ from mklref.native import tuning
 from mklref.native.loop import Loop
 from mklref.native.point import losses_of_nothing
 from mklref.problem import on_samples
+from mklref.regularizers.norms import quotient
 
 
 def first_weights(loop: Loop, start: Any) -> Array:
@@ -70,16 +71,18 @@ def weights_of_a_part(loop: Loop) -> Array | None:
 def equal_weights(machine: Machine | JointMachine) -> Array:
     """The weights (M,) of equal block norms, which are the same for all norms if R is homogeneous of degree 2.
 
-    Else for that of functions of the smallest kernel as large as the targets, or as is worth it: R is no more than
-    f = 0 loses. Weights that are too large fall at once.
+    Else of functions of each kernel that are as large as the targets, or as is worth it: if all norms were the same, R
+    would be no more than f = 0 loses.
     """
-    regularizer, ones = machine.problem.regularizer, np.ones(machine.problem.n_kernels)
-    norm, losses = 1.0, losses_of_nothing(machine)
+    regularizer, norms = machine.problem.regularizer, np.ones(machine.problem.n_kernels)
+    losses = losses_of_nothing(machine)
     if regularizer.degree != 2.0 and losses > 0.0:
         scores = np.sqrt(np.mean([own.forms.diagonals.mean(axis=1) for own in machine.machines], axis=0))
         targets = max(float(np.abs(own.problem.y).max()) for own in machine.machines)
         if scores.any() and targets > 0.0:
-            norm = targets / float(scores[scores > 0.0].min())
-        while regularizer.value(norm * ones) > losses:
-            norm *= 0.5
-    return np.asarray(regularizer.weights_from_norms(norm * ones))
+            most = norms * (targets / float(scores[scores > 0.0].min()))
+            while regularizer.value(most) > losses:
+                most *= 0.5
+            norms = np.minimum(quotient(np.full_like(scores, targets), scores), most)
+            norms[scores == 0.0] = most[0]
+    return np.asarray(regularizer.weights_from_norms(norms))
