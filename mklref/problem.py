@@ -288,8 +288,10 @@ class Problem(Frozen):
 def in_a_smaller_box(problem: P, dual_coef: Array, far: float = 1.0) -> P | None:
     """The problem at a C that has room for these dual variables, if its own C is more than `far` times that; else None.
 
-    Of a loss with kinks it has the same solutions, and of another one solutions that are near.
+    It has the same solutions where the loss has kinks; of a smooth one they are others.
     """
+    if np.isfinite(problem.loss.smoothness):
+        return None
     betas = zip(problem.machines, problem.split(dual_coef), strict=True)
     share = max(float(np.max(np.abs(beta) / own.costs, initial=0.0)) for (own, *_), beta in betas)
     return problem.replace(C=_ROOM * share * problem.C) if 0.0 < share < 1.0 / _ROOM / far else None

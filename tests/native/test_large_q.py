@@ -14,6 +14,7 @@ from mklref import Problem, solve, solve_path
 from mklref.exceptions import Interrupted
 from mklref.losses import EpsilonInsensitive
 from mklref.native.large_q import LargeQ
+from mklref.problem import in_a_smaller_box
 from mklref.regularizers import BlockNorm
 from mklref.solution import Status
 
@@ -261,6 +262,17 @@ def test_a_smaller_box_has_room_for_the_samples_of_small_weight(q, seed):
     """One for the largest dual variable alone held the others at their bounds: gaps of 4e-6 to 1e-3 were left."""
     solution = solve(far_too_wide(q, seed, [1.0, 1.0, 1.0, 1e-5, 1e-5]))
     assert solution.status is Status.OPTIMAL, solution.certificate.explain()
+
+
+def test_only_a_loss_with_kinks_has_the_same_solutions_in_a_smaller_box():
+    """Costs are 100 times the dual variables there: of a smooth loss that is another problem, solved for nothing."""
+    problem, beta = far_too_wide(3.0, 0, [1.0, 1.0, 1.0, 1.0, 0.1]), np.array([1e-3, -2e-3, 0.0, 0.0, 1e-3])
+    smaller = in_a_smaller_box(problem, beta)
+    assert smaller is not None
+    np.testing.assert_allclose(smaller.costs, [1.0, 1.0, 1.0, 1.0, 0.1])
+    assert in_a_smaller_box(problem, beta, far=1e5) is None
+    assert in_a_smaller_box(problem, 0.0 * beta) is None
+    assert in_a_smaller_box(problem.replace(loss="squared_epsilon_insensitive"), beta) is None
 
 
 def test_a_callback_and_an_interruption_end_the_way_through_a_smaller_box():
