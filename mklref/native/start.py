@@ -71,8 +71,8 @@ def weights_of_a_part(loop: Loop) -> Array | None:
 def equal_weights(machine: Machine | JointMachine) -> Array:
     """The weights (M,) of equal block norms, which are the same for all norms if R is homogeneous of degree 2.
 
-    Else of functions of each kernel that are as large as the targets, or as is worth it: if all norms were the same, R
-    would be no more than f = 0 loses.
+    Else that of functions of the smallest kernel as large as the targets, or as is worth it: R is no more than f = 0
+    loses. Weights that are too large fall at once, unless they are by orders: those of large kernels are bounded.
     """
     regularizer, norms = machine.problem.regularizer, np.ones(machine.problem.n_kernels)
     losses = losses_of_nothing(machine)
@@ -83,6 +83,6 @@ def equal_weights(machine: Machine | JointMachine) -> Array:
             most = norms * (targets / float(scores[scores > 0.0].min()))
             while regularizer.value(most) > losses:
                 most *= 0.5
-            norms = np.minimum(quotient(np.full_like(scores, targets), scores), most)
+            norms = np.minimum(most, quotient(np.full_like(scores, tuning.LARGEST_SCORES * targets), scores))
             norms[scores == 0.0] = most[0]
     return np.asarray(regularizer.weights_from_norms(norms))

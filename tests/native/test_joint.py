@@ -27,7 +27,7 @@ def weight():
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_agrees_with_the_reference(data, weight, strategy, regularizer):
     problem = MulticlassProblem(*data, C=2.0, regularizer=regularizer, strategy=strategy, sample_weight=weight)
-    native, conic = mklref.solve(problem), reference.solve(problem, "multiclass")
+    native, conic = mklref.solve(problem, tol=1e-8), reference.solve(problem, "multiclass")
     assert native.status is Status.OPTIMAL
     assert native.solver == "native"
     assert native.certificate == problem.certify(native.dual_coef, native.weights, native.intercept)
