@@ -245,6 +245,11 @@ def agree(one, other):
     assert b.lower <= a.upper
 
 
+def legend(ax):
+    """What the legend of a picture says."""
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
 def contrast(one: str, other: str) -> float:
     """The ratio of the luminances of two colours #rrggbb, after WCAG 2.1."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -17,7 +17,7 @@ import numpy as np
 from mklref._threads import cached_property
 from mklref._typing import Array
 from mklref._validate import as_float_array
-from mklref.exceptions import InvalidInput, InvalidType, KernelsLost
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidType, KernelsLost
 from mklref.kernels.protocol import in_pairs, sum_in_pairs, sums_of_rows
 
 if TYPE_CHECKING:
@@ -286,3 +286,17 @@ class _Magnitudes:
 
     def __matmul__(self, u: Array) -> Array:
         return np.asarray(self.own * self.stack.lengths_against(u))
+
+
+def require_alike(sources: Sequence[Source], labels: Sequence[str], fewest: int) -> None:
+    """Raise `InvalidInput` unless all have the same n, `fewest` or more, and at least one column."""
+    n = sources[0].shape[0]
+    for source, label in zip(sources, labels, strict=True):
+        if source.shape[0] != n:
+            raise InvalidInput(
+                f"{label} has {source.shape[0]} rows, {labels[0]} has {n}; all factors belong to the same n samples."
+            )
+        if not source.shape[1]:
+            raise InvalidInput(f"{label} has shape {source.shape}, no column; drop the kernel, which would be 0.")
+    if n < fewest:
+        raise InvalidKernel(f"{labels[0]} has n = {n} rows; give at least two samples.")

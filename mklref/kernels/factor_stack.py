@@ -25,8 +25,8 @@ import numpy as np
 from mklref._names import names_in, require_one_order
 from mklref._typing import Array, FloatArray
 from mklref._validate import checked_count, checked_members, checked_names
-from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, KernelsLost, NotApplicable
-from mklref.kernels.factor_sources import AT_ONCE, FactorImages, Rows, Source, source_of, summed
+from mklref.exceptions import InvalidInput, InvalidParameter, KernelsLost, NotApplicable
+from mklref.kernels.factor_sources import AT_ONCE, FactorImages, Rows, Source, require_alike, source_of, summed
 from mklref.kernels.protocol import KernelStack, indices, numbers, sum_in_pairs
 from mklref.kernels.stack import ArrayStack
 
@@ -80,9 +80,9 @@ class FactorStack(KernelStack):
         self.sources = tuple(source_of(factor, label) for factor, label in zip(given, labels, strict=True))
         self.makers = [source.transformer for source in self.sources]
         """What makes the rows of new samples; None where they are given."""
-        _require_alike(self.sources, labels, self.fewest)
+        require_alike(self.sources, labels, self.fewest)
         self._describe()
-        self.own_diagonals = self._squares(labels, first=True)
+        self.own_diagonals = self._squares(first=True)
 
     def _describe(self) -> None:
         self.ranks = np.array([source.shape[1] for source in self.sources])
@@ -96,14 +96,14 @@ class FactorStack(KernelStack):
         self.block_rows = int(np.clip(_BLOCK // len(self.owner), _FEWEST, _MOST))
         """Rows that are read at a time."""
 
-    def _squares(self, labels: Sequence[str], first: bool = False) -> Array:
+    def _squares(self, first: bool = False) -> Array:
         """One read of everything: finite numbers, at first the same ones when a block is read twice; the diagonals."""
         found = np.empty(self.shape[:2])
         starts = np.concatenate([[0], np.cumsum(self.ranks)[:-1]])
         for start, stop in self.blocks():
             rows = self.read(start, stop)
             if start == 0 and first:
-                _require_repeatable(self, rows, labels)
+                _require_repeatable(self, rows)
             rows = self.double(rows)
             with np.errstate(over="ignore", invalid="ignore"):
                 squares = rows.multiply(rows).toarray() if self.sparse else rows * rows
@@ -111,14 +111,14 @@ class FactorStack(KernelStack):
             if not np.isfinite(sums).all():
                 m, i = (int(k) for k in np.argwhere(~np.isfinite(sums))[0])
                 raise InvalidInput(
-                    f"{labels[m]}: row {start + i} holds NaN, infinity or numbers whose squares overflow; every entry "
-                    "must be finite. Impute or drop the sample, or rescale the columns."
+                    f"factor {self.names[m]!r}: row {start + i} holds NaN, infinity or numbers whose squares overflow; "
+                    "every entry must be finite. Impute or drop the sample, or rescale the columns."
                 )
             found[:, start:stop] = sums
         return found
 
     def diagonals_now(self) -> Array:
-        return self._squares(self.names) if self.sources else self.own_diagonals
+        return self._squares() if self.sources else self.own_diagonals
 
     def require_finite(self) -> None:
         """Raise `KernelsLost` if rows are no longer finite, as they were when the stack was made."""
@@ -377,27 +377,13 @@ def _joined(arrays: Sequence[Any]) -> Any:
     return np.lib.stride_tricks.as_strided(first, (len(first), width), first.strides, writeable=False)
 
 
-def _require_alike(sources: Sequence[Source], labels: Sequence[str], fewest: int) -> None:
-    """Raise `InvalidInput` unless all have the same n, `fewest` or more, and at least one column."""
-    n = sources[0].shape[0]
-    for source, label in zip(sources, labels, strict=True):
-        if source.shape[0] != n:
-            raise InvalidInput(
-                f"{label} has {source.shape[0]} rows, {labels[0]} has {n}; all factors belong to the same n samples."
-            )
-        if not source.shape[1]:
-            raise InvalidInput(f"{label} has shape {source.shape}, no column; drop the kernel, which would be 0.")
-    if n < fewest:
-        raise InvalidKernel(f"{labels[0]} has n = {n} rows; give at least two samples.")
-
-
-def _require_repeatable(stack: FactorStack, rows: Rows, labels: Sequence[str]) -> None:
+def _require_repeatable(stack: FactorStack, rows: Rows) -> None:
     """Raise `InvalidInput` if a block is another one when it is read again."""
     first, again = (part.toarray() if stack.sparse else part for part in (rows, stack.read(0, rows.shape[0])))
     different = ~((first == again) | (np.isnan(first) & np.isnan(again))).all(axis=0)
     if different.any():
         m = int(stack.owner[int(np.argmax(different))])
         raise InvalidInput(
-            f"{labels[m]} is another one when it is read again, so that no certificate would hold for it: a fitted "
-            "transformer has to be deterministic. Give it a random_state, or the array that it makes."
+            f"factor {stack.names[m]!r} is another one when it is read again, so that no certificate would hold for "
+            "it: a fitted transformer has to be deterministic. Give it a random_state, or the array that it makes."
         )
