@@ -71,8 +71,9 @@ def weights_of_a_part(loop: Loop) -> Array | None:
 def equal_weights(machine: Machine | JointMachine) -> Array:
     """The weights (M,) of equal block norms, which are the same for all norms if R is homogeneous of degree 2.
 
-    Else that of functions of the smallest kernel as large as the targets, or as is worth it: R is no more than f = 0
-    loses. Weights that are too large fall at once, unless they are by orders: those of large kernels are bounded.
+    Else norms of 1, unless the data's are by orders others: those of functions of the smallest kernel as large as the
+    targets, or as is worth it: R is no more than f = 0 loses. Weights that are too large fall at once, unless they are
+    by orders: those of large kernels are bounded.
     """
     regularizer, norms = machine.problem.regularizer, np.ones(machine.problem.n_kernels)
     losses = losses_of_nothing(machine)
@@ -83,6 +84,8 @@ def equal_weights(machine: Machine | JointMachine) -> Array:
             most = norms * (targets / float(scores[scores > 0.0].min()))
             while regularizer.value(most) > losses:
                 most *= 0.5
-            norms = np.minimum(most, quotient(np.full_like(scores, tuning.LARGEST_SCORES * targets), scores))
-            norms[scores == 0.0] = most[0]
+            other = np.minimum(most, quotient(np.full_like(scores, tuning.LARGEST_SCORES * targets), scores))
+            other[scores == 0.0] = most[0]
+            if np.abs(np.log(other)).max() > np.log(tuning.ORDERS):
+                norms = other
     return np.asarray(regularizer.weights_from_norms(norms))
