@@ -174,7 +174,7 @@ class Solution:
     def _from_parts(cls, arrays: dict[str, Any], facts: dict[str, Any], ndim: int, prefix: str = "") -> Self:
         """The inverse of `_parts`, with the raw point if there is one; strict in the names of both."""
         said = {name for name in ("value", "claimed") if name in facts}
-        named = {"sample_names"} & set(facts)
+        named = {name: facts[name] for name in ("sample_names",) if name in facts}
         raw = {"raw"} if "raw" in facts and not prefix else set()
         names = [f"{part}{name}" for part in ("", "raw_")[: 1 + len(raw)] for name in cls._ARRAYS]
         require_names(facts, {*_FACTS, *said, *raw, *named} - ({"format"} if prefix else set()), "facts")
@@ -198,7 +198,7 @@ class Solution:
             solver=saved(facts, "solver", str),
             value=saved(facts, "value", float) if said else np.nan,
             claimed=saved(facts, "claimed", str) if said else "",
-            raw=cls._from_parts(arrays, facts["raw"], ndim, "raw_") if raw else None,
+            raw=cls._from_parts(arrays, facts["raw"] | named, ndim, "raw_") if raw else None,
             sample_names=saved_names(facts, "sample_names", points["dual_coef"].shape[-1]),
         )
 

@@ -20,6 +20,7 @@ from mklref.model_selection import evaluate
 from mklref.regularizers import Mahalanobis, WeightedL1, WeightedLp
 from mklref.signed import SignedProblem
 from mklref.synthesis import SynthesisProblem, SynthesisSolution, solve as synthesise
+from mklref.testing.vectors import read_answer
 
 N = 16
 IDS = [f"s{i}" for i in range(N)]
@@ -200,6 +201,9 @@ def test_solutions_know_their_training_samples(X, y, grams, solver, tmp_path):
     solution.save(tmp_path / "solution.npz")
     loaded = Solution.load(tmp_path / "solution.npz")
     assert loaded.sample_names == solution.sample_names == (tuple(IDS),)
+    assert (loaded.raw is None) == (solver != "reference")
+    assert loaded.raw is None or loaded.raw.sample_names == solution.raw.sample_names == loaded.sample_names
+    np.testing.assert_array_equal(read_answer(tmp_path / "solution.npz").dual_coef, solution.dual_coef)
     for own in (solution, loaded, pickle.loads(pickle.dumps(solution))):
         expected = own.decision_function([K.to_numpy() for K in new])
         np.testing.assert_array_equal(own.decision_function(new), expected)

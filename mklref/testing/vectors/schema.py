@@ -44,8 +44,8 @@ _PROBLEM_FIELDS = (
 )  # fmt: skip
 _SOLUTION_FIELDS = (
     "dual_coef", "weights", "intercept", "objective", "lower", "converged", "format", "name", "status", "solver",
-    "certificate",  # of a saved `Solution`, whose other entries are claims that are checked
-    "value", "claimed", "raw", "raw_dual_coef", "raw_weights",  # and of one of `reference.solve`, which are not
+    "certificate",  # of a saved `Solution`, whose entries are claims that are checked
+    "sample_names", "value", "claimed", "raw", "raw_dual_coef", "raw_weights",  # and others, which are not
 )  # fmt: skip
 _FREE = "info_"
 _VECTORS = ("weights", "scale", "omega")
