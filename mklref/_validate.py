@@ -128,7 +128,7 @@ def checked_choice(label: str, value: Any, known: Iterable[str]) -> str:
     """`value` if it is one of the known texts, else `InvalidParameter` with these."""
     if not isinstance(value, str) or value not in known:
         raise InvalidParameter(f"{label} = {shown(value)} is unknown; known names: {', '.join(known)}.")
-    return str(value)  # of a text of NumPy, which HDF5 does not take
+    return str(value)  # also of a text of NumPy
 
 
 def checked_flag(label: str, value: Any) -> bool:

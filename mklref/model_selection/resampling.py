@@ -20,13 +20,7 @@ from sklearn.utils.validation import column_or_1d
 
 from mklref._names import namings, require_one_order
 from mklref._typing import Array
-from mklref._validate import (
-    as_one_kind,
-    checked_count,
-    checked_number,
-    checked_verbosity,
-    require_unmasked,
-)
+from mklref._validate import as_one_kind, checked_count, checked_number, checked_verbosity, require_unmasked
 from mklref.datasets import Dataset
 from mklref.estimators.base import BaseMKL
 from mklref.estimators.blocks import Joined, joined

@@ -317,3 +317,9 @@ def test_kernels_of_a_mat_file_are_counted_last(tmp_path):
 def test_answers_without_dual_coef_are_refused():
     with pytest.raises(InvalidInput, match="dual_coef missing; the file holds alpha"):
         answer_from_record({"alpha": np.ones(3)})
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_texts_of_numpy_are_texts(tmp_path, ending):
+    write_record(tmp_path / f"s.{ending}", {"info_host": np.str_("x")})
+    assert read_record(tmp_path / f"s.{ending}") == {"info_host": "x"}

@@ -41,7 +41,7 @@ def write(path: Path, record: Mapping[str, Any]) -> None:
     content = BytesIO()  # HDF5 in place of a disk that may fill up: an error in its callbacks can end the process
     with h5py.File(content, "w") as file:
         for name, value in record.items():
-            file.create_dataset(name, data=value)
+            file.create_dataset(name, data=str(value) if isinstance(value, str) else value)  # NumPy's texts are refused
     with replacing(path) as written:
         written.write(content.getbuffer())
 
