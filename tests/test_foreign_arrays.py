@@ -10,6 +10,7 @@ from typing import Any
 import dask.array
 import numpy as np
 import pytest
+from sklearn.model_selection import GroupKFold
 from sklearn.preprocessing import StandardScaler
 
 import mklref
@@ -128,8 +129,15 @@ ENTRIES: dict[str, Any] = {
     "predict": (CLASSIFIER.predict, X),
     "score": (lambda y: CLASSIFIER.score(X, y), Y),
     "score(real y)": (lambda y: REGRESSOR.score(X, y), X[:, 1]),
+    "score(sample_weight)": (lambda weight: CLASSIFIER.score(X, Y, weight), np.ones(12)),
+    "score(real y, sample_weight)": (lambda weight: REGRESSOR.score(X, X[:, 1], weight), np.ones(12)),
     "evaluate(X)": (lambda rows: evaluate(MKLClassifier(FAMILY), rows, Y), X),
     "evaluate(y)": (lambda y: evaluate(MKLClassifier(FAMILY), X, y), Y),
+    "evaluate(real y)": (lambda y: evaluate(MKLRegressor(FAMILY), X, y), X[:, 1]),
+    "evaluate(groups)": (
+        lambda groups: evaluate(MKLClassifier(FAMILY), X, Y, test=GroupKFold(3), groups=groups),
+        np.arange(12) % 3,
+    ),
 }
 
 
@@ -151,7 +159,13 @@ def test_what_numpy_does_not_read_is_refused_in_the_words_of_its_library(entry, 
     assert kind.says in str(refused.value)
 
 
-@pytest.mark.parametrize("entry", ["Problem(kernels)", "Problem(y)", "certify(weights)", "KernelFamily.fit", "fit(y)"])
+@pytest.mark.parametrize(
+    "entry",
+    [
+        "Problem(kernels)", "Problem(y)", "certify(weights)", "KernelFamily.fit", "fit(y)", "score(sample_weight)",
+        "score(real y, sample_weight)", "evaluate(groups)", "evaluate(real y)",
+    ],
+)  # fmt: skip
 def test_a_table_that_is_not_read_yet_is_refused_with_the_call_that_reads_it(entry):
     function, data, *others = ENTRIES[entry]
     with pytest.raises(MKLError, match=r"is Unread, no table of numbers yet; give \w+\.collect\(\)"):

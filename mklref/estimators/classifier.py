@@ -211,7 +211,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         require_unmasked(y=y, sample_weight=sample_weight)
         require_one_order({"X": X, "y": y, "sample_weight": sample_weight}, InvalidTarget)
         with own_errors():
-            return float(super().score(X, _unboxed(np.ravel(readable(y, "y"))), sample_weight))
+            weight = readable(sample_weight, "sample_weight")
+            return float(super().score(X, _unboxed(np.ravel(readable(y, "y"))), weight))
 
     @property
     def predict_proba(self) -> NoReturn:

@@ -120,4 +120,4 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         require_unmasked(y=y, sample_weight=sample_weight)
         require_one_order({"X": X, "y": y, "sample_weight": sample_weight}, InvalidTarget)
         with own_errors():
-            return float(super().score(X, readable(y, "y"), sample_weight))
+            return float(super().score(X, readable(y, "y"), readable(sample_weight, "sample_weight")))

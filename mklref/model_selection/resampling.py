@@ -26,7 +26,7 @@ from mklref.estimators.base import BaseMKL
 from mklref.estimators.blocks import Joined, joined
 from mklref.estimators.folds import splits_of
 from mklref.estimators.gram import samples_first
-from mklref.estimators.samples import own_errors, real_targets
+from mklref.estimators.samples import own_errors, readable, real_targets
 from mklref.estimators.workers import gathered
 from mklref.exceptions import (
     Interrupted,
@@ -61,8 +61,9 @@ def samples_of(
                 table = np.asarray(table)  # of which rows and columns can be chosen at once
         require_one_order({"X": rows, "y": y}, InvalidTarget, known)
         require_one_order({"X": rows, "y": y, "groups": groups, **(params or {})}, known=known)
-        targets = column_or_1d(as_one_kind(y) if is_classifier(model) else np.asarray(y), warn=True)
-        found = indexable(table, real_targets(targets) if is_regressor(model) else targets, groups)
+        targets = column_or_1d(as_one_kind(y) if is_classifier(model) else np.asarray(readable(y, "y")), warn=True)
+        targets = real_targets(targets) if is_regressor(model) else targets
+        found = indexable(table, targets, readable(groups, "groups"))
     for name, own in (params or {}).items():
         require_unmasked(**{f"params[{name!r}]": own})
         if str(name).rpartition("__")[2] in ("sample_weight", "groups") and np.ndim(own) and len(own) != len(targets):
