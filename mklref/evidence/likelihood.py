@@ -211,7 +211,8 @@ class MarginalLikelihood:
     @cached_property
     def inverse(self) -> Array:
         """Kbar^{-1}, (n, n)."""
-        return mirrored(dpotri(self.factor.T, lower=0)[0]).T
+        lower_triangle = dpotri(self.factor, lower=1)[0]
+        return np.asarray(np.tril(lower_triangle) + np.tril(lower_triangle, -1).T)
 
     @cached_property
     def squares(self) -> Array:
