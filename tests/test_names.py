@@ -153,7 +153,7 @@ def test_weights_and_vectors_for_a_stack_are_compared_by_names(X, grams):
         v = pd.Series(1.0, IDS)
         vectors = pd.DataFrame([v, v])
         for given, method in ((v, own.apply), (v, own.quadratic), (v, own.norms), (vectors, own.apply_each)):
-            np.testing.assert_array_equal(method(given), method(given.to_numpy()))
+            np.testing.assert_allclose(method(given), method(given.to_numpy()), rtol=1e-12, atol=1e-12)
             with pytest.raises(
                 InvalidInput, match=r"the kernels and v(ectors)? have their samples in different orders"
             ):
@@ -161,7 +161,7 @@ def test_weights_and_vectors_for_a_stack_are_compared_by_names(X, grams):
     theta = pd.Series([1.0, 2.0, 3.0], list("abc"))
     for own in named:
         for method in (own.combine, lambda weights, own=own: own.combine_rows(weights, [0, 1])):
-            np.testing.assert_array_equal(method(theta), method(theta.to_numpy()))
+            np.testing.assert_allclose(method(theta), method(theta.to_numpy()), rtol=1e-12, atol=1e-12)
             with pytest.raises(InvalidInput, match="the kernels and weights have their kernels in different orders"):
                 method(theta[::-1])
 
@@ -170,7 +170,9 @@ def test_new_samples_of_a_stack_are_normalised_with_its_samples(grams):
     new = [K.iloc[:4] for K in grams]
     for method in (center, lambda K, K_new: normalize(K, "trace", K_new)):
         own = stack(grams)
-        np.testing.assert_array_equal(method(own, new)[1], method(own, [K.to_numpy() for K in new])[1])
+        np.testing.assert_allclose(
+            method(own, new)[1], method(own, [K.to_numpy() for K in new])[1], rtol=1e-12, atol=1e-12
+        )
         with pytest.raises(InvalidInput, match=r"column 0 of K_new\[0\] is 's15', training sample 0 is 's0'"):
             method(own, [K[TURNED] for K in new])
 
@@ -206,8 +208,10 @@ def test_solutions_know_their_training_samples(X, y, grams, solver, tmp_path):
     np.testing.assert_array_equal(read_answer(tmp_path / "solution.npz").dual_coef, solution.dual_coef)
     for own in (solution, loaded, pickle.loads(pickle.dumps(solution))):
         expected = own.decision_function([K.to_numpy() for K in new])
-        np.testing.assert_array_equal(own.decision_function(new), expected)
-        np.testing.assert_array_equal(own.decision_function([K.set_axis(range(N), axis=1) for K in new]), expected)
+        np.testing.assert_allclose(own.decision_function(new), expected, rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(
+            own.decision_function([K.set_axis(range(N), axis=1) for K in new]), expected, rtol=1e-12, atol=1e-12
+        )
         for names in (TURNED, LAGGED, [f"{name}-RNA" for name in IDS]):
             with pytest.raises(InvalidInput, match=rf"column 0 of kernels_new\[0\] is '{names[0]}', training sample"):
                 own.decision_function([K.set_axis(names, axis=1) for K in new])
