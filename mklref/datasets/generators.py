@@ -1,7 +1,4 @@
-"""Data whose truth is known, drawn with a generator of random numbers that the caller seeds.
-
-`InvalidType` for what is no generator or no number, `InvalidParameter` for a number out of its range.
-"""
+"""Data whose truth is known, drawn with a generator of random numbers that the caller seeds."""
 
 from __future__ import annotations
 
@@ -44,6 +41,11 @@ def kloft_toy(rng: np.random.Generator, n: int, *, relevant: int, d: int = 50, s
     -------
     Generated
         y in {-1, +1}, and theta as `truth`.
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        n is odd, or a number is out of its range.
     """
     _check(rng, n=(n, 2), d=(d, 1), relevant=(relevant, 1, d))
     separation = _finite("separation", separation)
@@ -101,6 +103,11 @@ def noisy_signal(
         Signal-to-noise ratio, of standard deviations; the paper takes 5 and does not define it.
     regular : bool
         Positions i / n instead of sorted uniform draws.
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        Unknown signal, or a number is out of its range.
     """
     _check(rng, n=(n, 2))
     snr = checked_number("snr", snr, "[1e-100, inf]", lambda ratio: ratio >= 1e-100, "inf means no noise.")
@@ -135,6 +142,11 @@ def p300(
     -------
     Generated
         y in {-1, +1}; `groups` numbers the channel of each variable; `truth` is amplitude s_c b_t.
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        A number is out of its range.
     """
     _check(rng, n=(n, 6), channels=(channels, 1), frames=(frames, 1), relevant=(relevant, 0, channels))
     amplitude = _finite("amplitude", amplitude)
@@ -192,6 +204,11 @@ def single_cells(
     Cells
         y in {-1, +1}; `sets` has the features of each set, `relevant` the sets that matter, and `truth` of how many of
         these each feature is a part.
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        A number is out of its range.
     """
     _check(rng, n=(n, 4))
     noise = _finite("noise", noise)

@@ -60,7 +60,14 @@ def forward_backward(
     SynthesisSolution
         The counters of its history hold the "passes" over the kernels, those of Lanczos' method included.
 
-    What is raised is as for `solve`; of a step that is too long the error names the bound.
+    Raises
+    ------
+    InvalidParameter
+        An option out of range; a step that is too long, with the bound.
+    InvalidType
+        Not a `SynthesisProblem`, or a callback that cannot be called.
+    Interrupted
+        On Ctrl-C; a KeyboardInterrupt whose `solution` is the best certified point so far.
     """
     run = Run(problem, tol, max_iter, max_time, callback, progress)
     checked_flag("accelerated", accelerated)

@@ -7,9 +7,6 @@ samples (Theorem 2, which rests on Theorem 1, quoted there from Ben-David, Rahim
     R = kappa sup over samples of size 2n of E_sigma ||K sigma||_{p'q';r} / (2n)                       (Proposition 1)
 
 Proposition 1 is an equality, with the radius kappa in its proof and not kappa/n (erratum K2).
-
-What is no number, or no array of them, is an `InvalidType`, a number out of its range an `InvalidParameter`. Arrays of
-another shape, or with entries that are not finite, are an `InvalidInput`, kernels an `InvalidKernel`.
 """
 
 from __future__ import annotations
@@ -29,7 +26,13 @@ VANISHING = ((1, 1, 1), (1, 1, 2), (1, 2, 2), (2, 1, 1))
 
 
 def clipped_loss(margins: Any) -> Array:
-    """phi(m) = min(max(0, 1 - m)^2, 1), elementwise: an upper bound of the 0/1 loss, 2-Lipschitz."""
+    """phi(m) = min(max(0, 1 - m)^2, 1), elementwise: an upper bound of the 0/1 loss, 2-Lipschitz.
+
+    Raises
+    ------
+    InvalidType, InvalidInput
+        Margins that are no finite real numbers.
+    """
     m = as_float_array(margins, "margins", InvalidInput).astype(np.float64, copy=False)
     require_finite(m, "margins", InvalidInput)
     return np.asarray(np.clip(1.0 - m, 0.0, 1.0) ** 2)
@@ -59,6 +62,13 @@ def rademacher_complexity(
     Returns
     -------
     estimate, standard error : float
+
+    Raises
+    ------
+    InvalidKernel
+        Not three-dimensional, empty or not finite.
+    InvalidType, InvalidParameter
+        Kernels without a faithful conversion to float64; numbers that are none, or out of range.
     """
     norm = MixedNorm(p, q, r)
     stack = as_float_array(kernels, "kernels", InvalidKernel)
@@ -79,6 +89,11 @@ def massart(length: float, vectors: int) -> float:
     """Massart's bound of E_sigma sup_{x in A} |x'sigma| for `vectors` vectors of norm at most `length` (Lemma 1).
 
     length sqrt(2 ln(2 |A|)); Lemma 1 divides both sides by the dimension.
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        Numbers that are none, or out of range.
     """
     count = checked_count("vectors", vectors, 1, "how many there are.")
     return checked_positive("length", length) * math.sqrt(2.0 * (math.log(2.0) + math.log(count)))
@@ -91,7 +106,10 @@ def proposition_2(n: int, tau: int, largest: float, *, p: int, q: int, r: int) -
     Massart's bound for 2n vectors of norm K_inf sqrt(2n), divided by 2n: that factor is missing in the last display of
     the proof (erratum K5), and the constant is right with it.
 
-    `InvalidParameter` for a norm for which it does not hold (erratum K4).
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        Numbers that are none, or out of range; a norm for which it does not hold (erratum K4).
     """
     norm = MixedNorm(p, q, r)
     if (norm.p, norm.q, norm.r) not in VANISHING:
@@ -114,6 +132,11 @@ def theorem_2(margins: Any, complexity: float, *, delta: float = 0.05) -> float:
         R, for instance radius * proposition_2(n, tau, largest, ...).
     delta : float
         The probability with which the bound may fail, in (0, 1).
+
+    Raises
+    ------
+    InvalidType, InvalidInput, InvalidParameter
+        Margins as for `clipped_loss`, or not (n,); numbers that are none, or out of range.
     """
     array = as_float_array(margins, "margins", InvalidInput)
     if array.ndim != 1 or not array.size:
