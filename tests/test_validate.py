@@ -261,7 +261,6 @@ def test_each_start_has_as_many_records():
     assert ends == [[None, Status.ITERATION_LIMIT]] * 3
 
 
-X = np.random.default_rng(0).normal(size=(12, 2))
 LABELS, HIDDEN = np.tile([-1.0, 1.0], 6), np.arange(12) == 3
 CLASSIFIER, REGRESSOR = mklref.MKLClassifier("linear"), mklref.MKLRegressor("linear")
 

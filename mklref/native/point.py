@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,6 +17,7 @@ from mklref.machines.joint import JointMachine
 from mklref.machines.machine import Machine
 from mklref.native import tuning
 from mklref.native.step import Cut
+from mklref.regularizers.norms import quotient
 
 _NEAREST, _SHARP = 36.0, 0.1
 """Of s: the last t is 1 but for its last digit; and how well the best s is known."""
@@ -104,7 +106,7 @@ def compared(loop: Any, start: Point) -> tuple[Point, bool] | None:
     if sparse and start.merit > tuning.HEAVY * start.upper:
         weights = closed_form(loop.problem, start)
     elif above > tuning.OPEN * nothing and abs(nothing - start.merit) < tuning.GAINED * above:
-        weights = equal_weights(loop.problem)
+        weights = equal_weights(machine)
     else:
         return None
     other = loop.evaluate(weights)
@@ -117,9 +119,27 @@ def compared(loop: Any, start: Point) -> tuple[Point, bool] | None:
     return other, better
 
 
-def equal_weights(problem: Any) -> Array:
-    """The weights (M,) of equal block norms."""
-    return np.asarray(problem.regularizer.weights_from_norms(np.ones(problem.n_kernels)))
+def equal_weights(machine: Machine | JointMachine) -> Array:
+    """The weights (M,) of equal block norms, which are the same for all norms if R is homogeneous of degree 2.
+
+    Else norms of 1, unless the data's are by orders others: those of functions of the smallest kernel as large as the
+    targets, or as is worth it: R is no more than f = 0 loses. Weights that are too large fall at once, unless they are
+    by orders: those of large kernels are bounded.
+    """
+    regularizer, norms = machine.problem.regularizer, np.ones(machine.problem.n_kernels)
+    losses = losses_of_nothing(machine)
+    if regularizer.degree != 2.0 and losses > 0.0:
+        scores = np.sqrt(np.mean([own.forms.diagonals.mean(axis=1) for own in machine.machines], axis=0))
+        targets = max(float(np.abs(own.problem.y).max()) for own in machine.machines)
+        if scores.any() and targets > 0.0:
+            most = norms * min(targets / float(scores[scores > 0.0].min()), sys.float_info.max)
+            while regularizer.value(most) > losses:
+                most *= 0.5
+            other = np.minimum(most, quotient(np.full_like(scores, tuning.LARGEST_SCORES * targets), scores))
+            other[scores == 0.0] = most[0]
+            if np.abs(np.log(other)).max() > np.log(tuning.ORDERS):
+                norms = other
+    return np.asarray(regularizer.weights_from_norms(norms))
 
 
 def closed_form(problem: Any, point: Point, least: Array | float = 0.0) -> Array:

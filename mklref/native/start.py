@@ -11,14 +11,12 @@ from mklref._typing import Array
 from mklref.machines import machine_for
 from mklref.machines.joint import JointMachine
 from mklref.machines.lazy import LazyMachine, kernels_of
-from mklref.machines.machine import Machine
 from mklref.machines.newton import NewtonMachine
 from mklref.multiclass import random_part
 from mklref.native import tuning
 from mklref.native.loop import Loop
-from mklref.native.point import losses_of_nothing
+from mklref.native.point import equal_weights
 from mklref.problem import on_samples
-from mklref.regularizers.norms import quotient
 
 
 def first_weights(loop: Loop, start: Any) -> Array:
@@ -66,26 +64,3 @@ def weights_of_a_part(loop: Loop) -> Array | None:
         machine.move(best.weights)
         machine.begin(chosen, best.beta, best.intercept)
     return None if best is None else best.weights
-
-
-def equal_weights(machine: Machine | JointMachine) -> Array:
-    """The weights (M,) of equal block norms, which are the same for all norms if R is homogeneous of degree 2.
-
-    Else norms of 1, unless the data's are by orders others: those of functions of the smallest kernel as large as the
-    targets, or as is worth it: R is no more than f = 0 loses. Weights that are too large fall at once, unless they are
-    by orders: those of large kernels are bounded.
-    """
-    regularizer, norms = machine.problem.regularizer, np.ones(machine.problem.n_kernels)
-    losses = losses_of_nothing(machine)
-    if regularizer.degree != 2.0 and losses > 0.0:
-        scores = np.sqrt(np.mean([own.forms.diagonals.mean(axis=1) for own in machine.machines], axis=0))
-        targets = max(float(np.abs(own.problem.y).max()) for own in machine.machines)
-        if scores.any() and targets > 0.0:
-            most = norms * (targets / float(scores[scores > 0.0].min()))
-            while regularizer.value(most) > losses:
-                most *= 0.5
-            other = np.minimum(most, quotient(np.full_like(scores, tuning.LARGEST_SCORES * targets), scores))
-            other[scores == 0.0] = most[0]
-            if np.abs(np.log(other)).max() > np.log(tuning.ORDERS):
-                norms = other
-    return np.asarray(regularizer.weights_from_norms(norms))

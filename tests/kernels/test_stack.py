@@ -210,6 +210,8 @@ WRITTEN = {
     "another unit": lambda K: np.multiply(K, 2.0, out=K),
     "indefinite": lambda K: np.subtract(K, 0.05 * np.eye(N), out=K),
     "other kernels": lambda K: K.__setitem__(slice(None), K[::-1].copy()),
+    "a pair of samples": lambda K: (K[0, 3].__setitem__(N // 2, 0.1), K[0, N // 2].__setitem__(3, 0.1)),
+    "a diagonal entry": lambda K: K[0, 0].__setitem__(0, 9.0),
     "another sample": lambda K: (K[1, 5].__iadd__(K[1, 6]), K[1, :, 5].__setitem__(slice(None), K[1, 5])),
 }
 

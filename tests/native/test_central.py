@@ -14,8 +14,8 @@ from mklref.native import tuning
 from mklref.native.central import CentralPath, Direction, _System
 from mklref.native.large_q import LargeQ
 from mklref.native.loop import Loop
+from mklref.native.point import equal_weights
 from mklref.native.rescue import Ladder
-from mklref.native.start import equal_weights
 from mklref.regularizers import (
     BlockNorm,
     ConcaveBlock,

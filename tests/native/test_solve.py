@@ -17,7 +17,8 @@ from mklref import reference
 from mklref.certificate import certify
 from mklref.machines import machine_for
 from mklref.native import tuning
-from mklref.native.start import equal_weights, weights_of_a_part
+from mklref.native.point import equal_weights
+from mklref.native.start import weights_of_a_part
 from mklref.native.tuning import SHARE
 from mklref.regularizers import (
     BlockNorm,
@@ -30,6 +31,7 @@ from mklref.regularizers import (
     Power,
     SmoothedRoot,
     Tikhonov,
+    WeightedL1,
 )
 from mklref.solution import Status
 
@@ -318,3 +320,17 @@ def test_first_functions_of_large_kernels_are_not_orders_larger_than_the_targets
     norms = 1.0 / np.sqrt([np.trace(small) / 12, 1e20 * np.trace(other) / 12])
     expected = problem.regularizer.weights_from_norms(norms * [1.0, tuning.LARGEST_SCORES])
     np.testing.assert_allclose(equal_weights(loop_on(problem).machine), expected, rtol=1e-12)
+
+
+def test_first_weights_of_ordinary_data_are_those_of_norms_of_1():
+    """Norms at the data's own scale, which differs less than by orders, took a third more machines."""
+    machine = loop_on(make_problem(n=12, M=3, loss="squared", C=1e-2, regularizer=Power(1.0))).machine
+    np.testing.assert_array_equal(equal_weights(machine), Power(1.0).weights_from_norms(np.ones(3)))
+
+
+def test_first_norms_that_overflow_are_cut_off():
+    """Halved from infinity on they never came to an end, whatever `max_time`."""
+    problem = make_problem(n=12, M=2, loss="epsilon_insensitive", C=1e-6, regularizer=WeightedL1([1.0, 1.0]))
+    small, other = problem.kernels.dense()
+    problem = problem.replace(kernels=[1e-140 * small, other], y=1e250 * problem.y)
+    assert np.isfinite(mklref.solve(problem, max_iter=2).weights).all()
