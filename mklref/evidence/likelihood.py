@@ -27,8 +27,8 @@ from mklref._threads import cached_property
 from mklref._typing import Array
 from mklref._validate import checked_number
 from mklref.evidence.newton import residuals
-from mklref.evidence.problem import EvidenceProblem, checked_problem, checked_variance
-from mklref.evidence.whitened import OutOfTime, Whitened, whitened
+from mklref.evidence.problem import EvidenceProblem, checked_problem, checked_variance, cholesky
+from mklref.evidence.whitened import OutOfTime, Whitened, definite, whitened
 from mklref.exceptions import InvalidParameter
 from mklref.kernels.validation import mirrored
 
@@ -46,6 +46,8 @@ _ROUGH = 1e-9
 class MarginalLikelihood:
     """phi of (14) at weights theta and noise variance s, by one Cholesky factorisation.
 
+    Where float64 has none of Kbar as it is given, in coordinates in which the kernels determine one, if there are any.
+
     Parameters
     ----------
     problem : EvidenceProblem
@@ -58,16 +60,14 @@ class MarginalLikelihood:
     ----------
     value : float
         phi, the negative log marginal likelihood without n/2 log(2 pi).
-    alpha : array (n,)
-        Kbar^{-1} y: the posterior mean is sum_m theta_m k_m(x, X) alpha.
-    factor : array (n, n)
-        L, lower triangular.
+    problem : EvidenceProblem
+        The given one, or the same model in other coordinates.
 
     Raises
     ------
     InvalidType, InvalidParameter
         Not an `EvidenceProblem`; weights that are negative, not finite or of the wrong shape; a noise variance
-        outside (0, inf), or so far below the weights that Kbar is singular in float64.
+        outside (0, inf), or so far below the weights that the entries of the kernels leave Kbar no Cholesky factor.
 
     Notes
     -----
@@ -80,7 +80,7 @@ class MarginalLikelihood:
         noise = problem.noise_variance
         if noise_variance is not None:
             noise = checked_variance("noise_variance", noise_variance)
-        if not self._evaluate(problem, theta, noise):
+        if not (self._evaluate(problem, theta, noise) or self._evaluate_elsewhere()):
             raise InvalidParameter(
                 f"noise_variance = {noise:g} is lost in float64 beside weights up to {theta.max():g}, or too small for "
                 f"targets up to {np.abs(problem.y).max():g}: the covariance is singular, or (14) overflows. Give "
@@ -101,18 +101,40 @@ class MarginalLikelihood:
         """Whether phi and its gradient are finite in float64."""
         self.problem, self.weights, self.noise_variance = problem, weights, noise_variance
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            try:
-                self.factor: Array = np.asarray(np.linalg.cholesky(problem.covariance(weights, noise_variance)))
-            except np.linalg.LinAlgError:
+            factor = cholesky(problem.covariance(weights, noise_variance))
+            if factor is None:
                 return False
+            self._factor = factor
             half = self._half_solved(problem.y)
-            self.alpha: Array = scipy.linalg.solve_triangular(
-                self.factor, half, lower=True, trans="T", check_finite=False
-            )
-            self.log_determinant = 2.0 * float(np.sum(np.log(np.diagonal(self.factor)))) + problem.log_volume
+            self._alpha: Array = scipy.linalg.solve_triangular(factor, half, lower=True, trans="T", check_finite=False)
+            self.log_determinant = 2.0 * float(np.sum(np.log(np.diagonal(factor)) + problem.log_volume))
             self.fit = 0.5 * float(half @ half)
             self.value = 0.5 * self.log_determinant + self.fit
             return bool(np.isfinite(self.value) and np.isfinite(self.gradient).all())
+
+    @np.errstate(all="ignore")
+    def _evaluate_elsewhere(self) -> bool:
+        """The same in coordinates in which Kbar has a Cholesky factor."""
+        here = self.weights, self.noise_variance
+        coordinates = definite(self.problem, *here)
+        return coordinates is not None and self._evaluate(coordinates, *here)
+
+    @property
+    def given(self) -> EvidenceProblem:
+        """The problem in the coordinates of its kernels."""
+        return self.problem.given if isinstance(self.problem, Whitened) else self.problem
+
+    @cached_property
+    def alpha(self) -> Array:
+        """Kbar^{-1} y, (n,): the posterior mean is sum_m theta_m k_m(x, X) alpha."""
+        return self.problem.Z.T @ self._alpha if isinstance(self.problem, Whitened) else self._alpha
+
+    @cached_property
+    def factor(self) -> Array:
+        """L, (n, n), lower triangular."""
+        if isinstance(self.problem, Whitened):
+            return np.asarray(scipy.linalg.solve_triangular(self.problem.Z, self._factor, lower=True))
+        return self._factor
 
     @np.errstate(all="ignore")  # what is not finite is no point
     def whitened(self, late: Callable[[], bool] = lambda: False) -> MarginalLikelihood | None:
@@ -122,7 +144,7 @@ class MarginalLikelihood:
         """
         here = self.weights, self.noise_variance
         try:
-            return self._at(whitened(self.problem, self.factor, *here, late), *here)
+            return self._at(whitened(self.problem, self._factor, *here, late), *here)
         except OutOfTime:
             return None
 
@@ -133,10 +155,8 @@ class MarginalLikelihood:
 
     @cached_property
     def _lengths(self) -> Array:
-        """d: Kbar_ii^{1/2}, or more where eigenvalues below 0, which rounding made, take off what others add."""
-        of = self.problem
-        added = sum(w * np.abs(np.diagonal(K)) for w, K in zip(self.weights, of.kernels.matrices, strict=True))
-        return np.asarray(np.sqrt(added + self.noise_variance * np.diagonal(of.noise_kernel)))
+        """d."""
+        return self.problem.lengths(self.weights, self.noise_variance)
 
     @cached_property
     def rounding(self) -> float:
@@ -151,8 +171,9 @@ class MarginalLikelihood:
         moved = self.problem.n_samples * self.condition
         if not e * moved < 1.0:
             return np.inf
-        reach, length = float(self._lengths @ np.abs(self.alpha)), float(np.sqrt(2.0 * self.fit))
-        sums = float(np.abs(np.log(np.diagonal(self.factor))).sum()) + self.fit
+        reach, length = float(self._lengths @ np.abs(self._alpha)), float(np.sqrt(2.0 * self.fit))
+        logarithms = np.abs(np.log(np.diagonal(self._factor))) + np.abs(self.problem.log_volume)
+        sums = float(logarithms.sum()) + self.fit
         return e * (0.5 * moved + 0.5 * reach**2 + length * reach + sums)
 
     @cached_property
@@ -165,9 +186,10 @@ class MarginalLikelihood:
 
             |dz_m|^2 = u^2 (|D X K_m X D|_F^2 + |X * K_m|_F^2),                |D X K_m X D|_F <= <K_m, X D^2 X>
             |da_m|^2 = 4 u^2 (|D X K_m alpha|^2 |D alpha|^2 + |alpha alpha' * K_m|_F^2)
+            d(a_m/z_m) = da_m/z_m - a_m/z_m dz_m/z_m
         """
         X, d, units = self.inverse, self._lengths, self.units
-        spread, alpha = (X * d**2) @ X, self.alpha / np.sqrt(units)[:, None]
+        spread, alpha = (X * d**2) @ X, self._alpha / np.sqrt(units)[:, None]
         errors = np.zeros((4, len(units)))
         for m, unit in enumerate(units):
             K = self._matrix(m)
@@ -176,16 +198,21 @@ class MarginalLikelihood:
             errors[3, m] = np.linalg.norm(alpha[m][:, None] * K * alpha[m])
         if not 2.0 * _UNIT * float(np.linalg.norm(d[:, None] * X * d)) < _FIRST_ORDER:
             return np.inf
-        slopes, moved = self.gradient / units, 2.0 * _UNIT * np.linalg.norm(errors * [[1], [1], [2], [2]], axis=0)
-        room = units * (self.x - self.problem.lower)
-        ends = np.abs(np.minimum(room, [slopes - moved, slopes + moved])).max(axis=0)
+        slopes, room = self.gradient / units, units * (self.x - self.problem.lower)
+        errors[2:] *= 2.0
+        stretched = 4.0 * _UNIT * np.linalg.norm(errors[:2], axis=0)
+        errors[:2] *= np.abs(self.squares) / units
+        moved = 2.0 * _UNIT * np.linalg.norm(errors, axis=0)
+        ends = np.abs([np.minimum(room * (1.0 + sign * stretched), slopes + sign * moved) for sign in (-1, 1)]).max(
+            axis=0
+        )
         return float(np.nan_to_num(ends - np.abs(np.minimum(room, slopes)), nan=np.inf).max())
 
     @property
     def sensitivity(self) -> float:
         """`Stationarity.sensitivity`: the same where Kbar is evaluated as it is given; inf if it is singular there."""
-        of = self.problem
-        given = self._at(of.given, self.weights, self.noise_variance) if isinstance(of, Whitened) else self
+        same = self.given is self.problem
+        given = self if same else self._at(self.given, self.weights, self.noise_variance)
         return np.inf if given is None else given.residual_rounding
 
     @property
@@ -211,19 +238,19 @@ class MarginalLikelihood:
     @cached_property
     def inverse(self) -> Array:
         """Kbar^{-1}, (n, n)."""
-        lower_triangle = dpotri(self.factor, lower=1)[0]
+        lower_triangle = dpotri(self._factor, lower=1)[0]
         return np.asarray(np.tril(lower_triangle) + np.tril(lower_triangle, -1).T)
 
     @cached_property
     def squares(self) -> Array:
         """a, one entry for each variable."""
-        return np.asarray(self._images @ self.alpha)
+        return np.asarray(self._images @ self._alpha)
 
     @cached_property
     def _images(self) -> Array:
         """K_m alpha as rows, with the kernel of a learned noise."""
-        images, of = np.asarray(self.problem.kernels.apply(self.alpha)), self.problem
-        return np.vstack([images, of.noise_kernel @ self.alpha]) if of.learn_noise else images
+        images, of = np.asarray(self.problem.kernels.apply(self._alpha)), self.problem
+        return np.vstack([images, of.noise_kernel @ self._alpha]) if of.learn_noise else images
 
     @property
     def gradient(self) -> Array:
@@ -242,7 +269,7 @@ class MarginalLikelihood:
 
     def trace_products(self, index: Any, units: Any = 1.0) -> Array:
         """tr(Kbar^{-1} K_m Kbar^{-1} K_l): minus the Hessian of log det Kbar in units x, variables `index`, (k, k)."""
-        n, factor = self.problem.n_samples, np.asfortranarray(self.factor)
+        n, factor = self.problem.n_samples, np.asfortranarray(self._factor)
         whitened = np.empty((len(index), n, n))
         for out, m, unit in zip(whitened, index, np.broadcast_to(units, len(index)), strict=True):
             np.divide(dsygst(self._matrix(m).T, factor, lower=1)[0].T, unit, out=out)  # above its diagonal
@@ -269,7 +296,7 @@ class MarginalLikelihood:
 
     def _half_solved(self, columns: Array) -> Array:
         """L^{-1} times columns."""
-        return np.asarray(scipy.linalg.solve_triangular(self.factor, columns, lower=True, check_finite=False))
+        return np.asarray(scipy.linalg.solve_triangular(self._factor, columns, lower=True, check_finite=False))
 
 
 @dataclass(frozen=True)

@@ -72,8 +72,8 @@ class EvidenceProblem:
     learn_noise: bool = False
     noise_floor: float | None = None
 
-    log_volume: ClassVar[float] = 0.0
-    """What log det Kbar is more than in the coordinates of this problem."""
+    log_volume: ClassVar[float | Array] = 0.0
+    """What log det Kbar is more than in the coordinates of this problem: its half, for each sample."""
 
     def __post_init__(self) -> None:
         def put(name: str, value: object) -> None:
@@ -120,6 +120,11 @@ class EvidenceProblem:
         total.flat[:: self.n_samples + 1] += noise_variance
         return total
 
+    def lengths(self, weights: Array, noise_variance: float) -> Array:
+        """Kbar_ii^{1/2}, or more where eigenvalues below 0, which rounding made, take off what others add."""
+        added = sum(w * np.abs(np.diagonal(K)) for w, K in zip(weights, self.kernels.matrices, strict=True))
+        return np.asarray(np.sqrt(added + noise_variance * np.diagonal(self.noise_kernel)))
+
     def default_weights(self) -> Array:
         """Weights that share the mean square of y equally: theta_m tr(K_m)/n = y'y/(n M); 0 for a zero kernel."""
         traces = self.kernels.traces()
@@ -161,6 +166,14 @@ class EvidenceProblem:
         return (
             f"EvidenceProblem(M={self.n_kernels}, n={self.n_samples}, noise_variance={self.noise_variance:g}{learned})"
         )
+
+
+def cholesky(covariance: Array) -> Array | None:
+    """L of Kbar = L L', (n, n), or None where Kbar is singular or not finite in float64."""
+    try:
+        return np.asarray(np.linalg.cholesky(covariance))
+    except np.linalg.LinAlgError:
+        return None
 
 
 def checked_problem(problem: Any) -> EvidenceProblem:

@@ -13,7 +13,6 @@ from mklref._names import Naming, each_naming, last_names, require_named
 from mklref._typing import Array
 from mklref._validate import checked_array, checked_flag
 from mklref.evidence.likelihood import MarginalLikelihood, Stationarity, judge
-from mklref.evidence.whitened import Whitened
 from mklref.exceptions import InvalidInput
 from mklref.kernels.validation import checked_blocks
 
@@ -178,21 +177,17 @@ def solution_at(
     point: MarginalLikelihood, status: EvidenceStatus, method: str, history: tuple[EvidenceRecord, ...]
 ) -> EvidenceSolution:
     """The solution that is an evaluated point."""
-    of, alpha, factor = point.problem, point.alpha, point.factor
-    if isinstance(of, Whitened):
-        alpha, factor = of.unwhitened(alpha, factor)
-        of = of.given
     return EvidenceSolution(
-        dual_coef=alpha,
+        dual_coef=point.alpha,
         weights=point.weights,
         noise_variance=point.noise_variance,
         objective=point.value,
         stationarity=judge(point),
-        effective_parameters=point.weights * point.traces[: of.n_kernels],
+        effective_parameters=point.weights * point.traces[: len(point.weights)],
         status=status,
         method=method,
         history=history,
-        factor=factor,
+        factor=point.factor,
         restart_objectives=np.array([point.value]),
-        sample_names=of.kernels.sample_names,
+        sample_names=point.given.kernels.sample_names,
     )

@@ -144,8 +144,8 @@ class _Run:
     def __init__(self, point: MarginalLikelihood, method: str, tol: float, recorder: Recorder[EvidenceRecord]) -> None:
         self.point, self.method, self.tol, self.recorder = point, method, tol, recorder
         self.first, self.begun = len(recorder.records), recorder.seconds
-        self.reweighted = Reweighted(point.problem) if method == "reweighted" else None
-        self.whitened_at: set[bytes] = set()
+        self.reweighted = Reweighted(point.given) if method == "reweighted" else None
+        self.whitened_at = set() if point.problem is point.given else {point.x.tobytes()}
         """Where the coordinates were changed: no x twice, or rounding leads in a circle of them."""
         self.below: MarginalLikelihood | None = None
         """Where Newton's method goes on from a saddle."""

@@ -17,17 +17,20 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.linalg
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
 
 from mklref._typing import Array
 from mklref.certificate.products import leading, slice_bits
-from mklref.evidence.problem import EvidenceProblem
+from mklref.evidence.problem import EvidenceProblem, cholesky
 from mklref.kernels.stack import ArrayStack
 
 _DIGITS = 110
 """Bits beside the largest entry of its row at which a factor is cut off."""
+_RAISED = 4.0 * float(np.finfo(float).eps)
+"""More noise beside a covariance that float64 lost, as a share of its diagonal: for each sample and kernel."""
+_MOST_RAISES = 3
+"""Coordinates after which no digit of the kernels is left."""
 _MOST = 8
 """Slices of a row, whose products are added up before they are rounded."""
 
@@ -63,7 +66,7 @@ class Whitened(EvidenceProblem):
             kernels=kernels,
             y=_product(rows, _sliced(np.ldexp(given.y, -units)[None]), late)[0][:, 0],
             T_0=_product(rows, _sliced(np.ldexp(Z, -units)), late)[0],
-            log_volume=-2.0 * float(np.log(np.diagonal(Z)).sum()),
+            log_volume=-np.log(np.diagonal(Z)),
         )
 
     @property
@@ -75,13 +78,13 @@ class Whitened(EvidenceProblem):
         """Z Kbar Z', (n, n)."""
         return np.asarray(self.kernels.combine(weights) + noise_variance * self.T_0)
 
-    def unwhitened(self, alpha: Array, factor: Array) -> tuple[Array, Array]:
-        """Kbar^{-1} y and the Cholesky factor of Kbar, from those in the coordinates Z."""
-        return self.Z.T @ alpha, np.asarray(scipy.linalg.solve_triangular(self.Z, factor, lower=True))
-
 
 def whitened(
-    problem: EvidenceProblem, factor: Array, weights: Array, noise_variance: float, late: Callable[[], bool]
+    problem: EvidenceProblem,
+    factor: Array,
+    weights: Array,
+    noise_variance: float,
+    late: Callable[[], bool] = lambda: False,
 ) -> Whitened:
     """The model in the coordinates in which the covariance that has this Cholesky factor is the identity.
 
@@ -92,6 +95,25 @@ def whitened(
         given, Z = problem.given, Z @ problem.Z
     diagonals = np.array([np.diagonal(K) for K in given.kernels.matrices])
     return Whitened(given, Z, np.sqrt(weights @ diagonals + noise_variance), late)
+
+
+def definite(problem: EvidenceProblem, weights: Array, noise_variance: float) -> Whitened | None:
+    """Coordinates for a covariance without a Cholesky factor as it is given, or None if there are none either.
+
+    With as much more noise in each sample as rounding takes off there is a factor. In its coordinates the eigenvalues
+    that float64 had lost are a share of others that it holds.
+    """
+    raised = _RAISED * (problem.n_samples + problem.n_kernels)
+    for _ in range(_MOST_RAISES):
+        total = problem.covariance(weights, noise_variance)
+        if (factor := cholesky(total)) is None:
+            total.flat[:: len(total) + 1] += raised * problem.lengths(weights, noise_variance) ** 2
+            if (factor := cholesky(total)) is None:
+                break
+        elif isinstance(problem, Whitened):
+            return whitened(problem, factor, weights, noise_variance)
+        problem = whitened(problem, factor, weights, noise_variance)
+    return None
 
 
 class _Sliced(NamedTuple):

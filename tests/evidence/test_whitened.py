@@ -11,7 +11,14 @@ import pytest
 from evidence.test_rounding import exact_objective
 from scipy.linalg.blas import dtrmm
 
-from mklref.evidence import EvidenceProblem, EvidenceStatus, MarginalLikelihood, solve, stationarity
+from mklref.evidence import (
+    EvidenceProblem,
+    EvidenceStatus,
+    MarginalLikelihood,
+    log_determinant_conjugate,
+    solve,
+    stationarity,
+)
 from mklref.evidence.likelihood import judge
 from mklref.evidence.whitened import _product, _sliced
 
@@ -71,11 +78,57 @@ def test_other_coordinates_are_the_same_model(learn_noise):
         assert point.condition < 1.1
         assert point.value == pytest.approx(exact_objective(problem, point.weights, 1e-10), rel=1e-12)
         assert point.sensitivity == plain.residual_rounding > 1e3 * point.residual_rounding
-        alpha, factor = point.problem.unwhitened(point.alpha, point.factor)
-        np.testing.assert_allclose(factor, plain.factor, rtol=1e-3, atol=1e-12)
-        np.testing.assert_allclose(factor @ factor.T, problem.covariance(point.weights, 1e-10), atol=1e-13)
-        np.testing.assert_allclose(alpha, plain.alpha, rtol=1e-3)
+        np.testing.assert_allclose(point.factor, plain.factor, rtol=1e-3, atol=1e-12)
+        np.testing.assert_allclose(point.factor @ point.factor.T, problem.covariance(point.weights, 1e-10), atol=1e-13)
+        np.testing.assert_allclose(point.alpha, plain.alpha, rtol=1e-3)
     assert np.abs(plain.gradient[:2] / slopes[:2] - 1.0).max() > 1e-9
+
+
+@pytest.mark.parametrize("share", [2.0**-60, 2.0**-75, 2.0**-90])
+@pytest.mark.parametrize("scale", [1.0, 2.0**500, 2.0**-500])
+@pytest.mark.parametrize("learn_noise", [False, True])
+def test_covariances_without_a_cholesky_factor_in_float64(share, scale, learn_noise):
+    """Kernels of integers, one twice, beside noise of 1e-18 to 1e-27 of them: (14) was refused, and is exact."""
+    rng = np.random.default_rng(4)
+    roots = rng.integers(-4, 5, size=(2, 8, 2)).astype(float)
+    grams = scale * (roots @ roots.transpose(0, 2, 1))
+    y = roots[0] @ rng.integers(-9, 10, 2)
+    problem = EvidenceProblem([*grams, grams[0]], y, share, learn_noise=learn_noise)
+    weights = np.array([1.0, 0.0, 0.5]) / scale
+    assert MarginalLikelihood.at(problem, problem.join(weights, share)) is None
+    point, found = MarginalLikelihood(problem, weights), stationarity(problem, weights)
+    assert abs(point.value - exact_objective(problem, weights, share)) <= point.rounding < 1e-10 * abs(point.value)
+    slopes = np.array(exact_gradient(problem, weights, share))
+    np.testing.assert_allclose(found.gradient, slopes, rtol=1e-11)
+    residuals = np.abs(np.minimum(point.units * (point.x - problem.lower), slopes / point.units))
+    assert np.abs(found.residuals - residuals).max() <= found.rounding < 1e-9 * found.residual
+    assert found.sensitivity == np.inf
+    covariance = problem.covariance(weights, share)
+    np.testing.assert_allclose(point.factor @ point.factor.T, covariance, rtol=0.0, atol=1e-13 * covariance.max())
+    assert solve(problem, start=weights, max_iter=1).history[0].objective == point.value
+    assert solve(problem, "reweighted", start=weights).status is EvidenceStatus.STALLED
+
+
+def test_whatever_a_method_returns_can_be_judged(rng):
+    """White targets beside kernels of low rank: weights grow to 1e15, where `stationarity` found them at fault."""
+    refused = 0
+    for _ in range(40):
+        n = int(rng.integers(4, 9))
+        root = rng.normal(size=(n, rng.integers(1, n)))
+        problem = EvidenceProblem([root @ root.T], rng.normal(size=n), 1e-12)
+        solution = solve(problem, max_iter=40)
+        found, said = stationarity(problem, solution.weights), solution.stationarity
+        refused += MarginalLikelihood.at(problem, solution.weights) is None
+        assert abs(found.residual - said.residual) <= found.rounding + said.rounding + 1e-12 * said.residual
+    assert refused >= 3
+
+
+def test_the_bound_of_the_determinant_beside_next_to_no_slope():
+    """One kernel vv': psi*(z) = 1 - s z/v'v - log(v'v/z), s = 1, in closed form; its weight is lost in float64."""
+    v = np.array([1.0, -2.0, 3.0, 1.0])
+    problem = EvidenceProblem([np.outer(v, v)], np.ones(4), 1.0)
+    for z in (1e-17, 1e-22, 1e-26):
+        assert log_determinant_conjugate(problem, [z]) == pytest.approx(1.0 - z / 15.0 - np.log(15.0 / z), abs=1e-9)
 
 
 def test_products_of_slices_have_twice_the_digits(rng):
@@ -134,6 +187,19 @@ def test_another_noise_variance_than_that_of_the_problem():
     np.testing.assert_allclose(found.gradient / units, slopes / units, rtol=0.0, atol=1e-9)
     assert found.is_stationary(1e-6)
     assert found.sensitivity == plain.residual_rounding > 1e3 * found.rounding
+
+
+@pytest.mark.parametrize("weight", [1e8, 1e10])
+def test_rounding_of_residuals_far_from_stationary_points(rng, weight):
+    """a_m/z_m = 1e12, where an error of z_m counts 1e12 times: of residuals off by 1e6 it was said that 1e-3 are."""
+    for _ in range(10):
+        root = rng.integers(-3, 4, size=(6, 3)).astype(float)
+        K = root @ root.T
+        problem = EvidenceProblem([K], 1e6 * np.sqrt(weight) * (K @ rng.normal(size=6)), 1.0)
+        point, without = MarginalLikelihood(problem, [weight]), EvidenceProblem([K], np.zeros(6), 1.0)
+        exact = exact_gradient(problem, point.weights, 1.0)[0] / exact_gradient(without, point.weights, 1.0)[0] / 2.0
+        found = judge(point)
+        assert abs(found.residual - abs(exact)) <= found.rounding <= 1e-3 * found.residual
 
 
 def test_rounding_is_not_estimated_where_no_digit_is_left():
