@@ -61,11 +61,11 @@ def test_runs_are_named_by_texts(solution):
     assert legend(ax) == [" _mine", r"\$^\$", "x x x x x x x x …x x x x x x x x", "4"]
 
 
-@pytest.mark.parametrize(("name", "shown"), [("$^$", r"\$^\$"), ("_x", " _x"), ("\x07", "\ufffd")])
-def test_names_are_text_whatever_they_are_made_of(problem, solution, name, shown):
+def test_names_are_text_whatever_they_are_made_of(problem, solution):
     """Two dollars are mathematics for matplotlib."""
     K = problem.kernels.dense()
-    names = [name, *(f"K{m}" for m in range(1, len(K)))]
+    shown = {"$^$": r"\$^\$", "_x": " _x", "\x07": "\ufffd"}
+    names = [*shown, *(f"K{m}" for m in range(len(shown), len(K)))]
     drawn = {
         "weights": lambda: plotting.weights(solution, names),
         "weight_paths": lambda: plotting.weight_paths([solution, solution], [1.0, 2.0], names=names, most=len(K)),
@@ -76,12 +76,12 @@ def test_names_are_text_whatever_they_are_made_of(problem, solution, name, shown
         ax.figure.draw_without_rendering()
         legend = ax.get_legend()
         texts = [*ax.get_yticklabels(), *(legend.get_texts() if legend else [])]
-        assert shown in [text.get_text() for text in texts], what
-    names[1:4] = "#010101 id=", "<script>&", "\u65e5"  # a colour of ours, a tag, and what matplotlib's font lacks
+        assert {text.get_text() for text in texts} >= set(shown.values()), what
+    names[3:6] = "#010101 id=", "<script>&", "\u65e5"  # a colour of ours, a tag, and what matplotlib's font lacks
     part = mklref.Problem(stack(K[:, ::5, ::5], names=names), problem.y[::5])
     html = mklref.crosscheck(part, formulations=["dual"], solvers=["CLARABEL"]).to_html()
     assert html.count("<svg") == 4
-    assert all(f">{escape(name)}</text>" in html for name in names[1:4])
+    assert all(f">{escape(name)}</text>" in html for name in names[3:6])
 
 
 def test_the_gallery_is_complete():
