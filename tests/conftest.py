@@ -15,7 +15,6 @@ import pytest
 from makers import make_kernels, make_samples
 
 import mklref
-from mklref.estimators.workers import poll
 
 sys.path.append(str(Path(__file__).parents[1]))  # `validation` is no part of the package; behind what is installed
 collect_ignore = ["validation"] if sys.platform == "win32" else []  # which forks, and measures memory as POSIX does
@@ -97,6 +96,8 @@ def interrupt(monkeypatch):
     A signal is handled by the main thread, when its turn comes: a task of another thread waits until it has to stop,
     or on a busy machine the others would all be finished by then.
     """
+    from mklref.estimators.workers import poll  # after scikit-learn, which one who hands out tests need not wait for
+
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def at(home, name, k):
