@@ -3,15 +3,17 @@
 An index names its rows, unless it counts them from 0, as pandas does where nobody names them. Two namings go together
 if they are equal, or have nothing in common: then they may be names of two kinds for the same samples, of which nobody
 can say that their rows do not belong together. Those that share names and differ somewhere are of other samples, or in
-another order, and refused. Numbers that ascend may be a count of other rows, as in a fold of a fresh column; they are
-refused beside the same ones in another order alone, as of a shuffled table, where a fresh column may follow either.
+another order, and refused. Numbers that ascend, or do so in the order of the other ones, may be a count of other rows,
+as in a fold or a split of a fresh column; they are refused beside the same ones in another order alone, as of a
+shuffled table, where a fresh column may follow either.
 Nothing is put into another order: which of two is meant, only the caller knows.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, pairwise
+from datetime import UTC, datetime
+from itertools import chain, pairwise, product
 from typing import Any, TypeAlias
 
 from mklref.exceptions import InvalidInput
@@ -71,14 +73,39 @@ def require_named(label: str, own: Iterable[Naming], known: Iterable[Naming], wh
         _require_alike([("the kernels", names) for names in known] + given, what=what)
 
 
+def require_trained(label: str, kernels: Any, samples: Iterable[Naming], of_kernels: Iterable[Naming] = ()) -> None:
+    """Raise `InvalidInput` unless kernels of new samples, or the training stack, have the names known from training."""
+    require_same_samples({}, {label: kernels}, samples)
+    if not isinstance(named := getattr(kernels, "sample_names", None), tuple):  # of a stack alone
+        return
+    require_named(label, named, samples)
+    for own, trained in product(kernels.kernel_names, of_kernels):
+        if (m := next((m for m, (a, b) in enumerate(zip(own, trained, strict=False)) if a != b), -1)) >= 0:
+            raise InvalidInput(
+                f"kernel {m} of {label} is {own[m]!r}, that of training {trained[m]!r}. Give the kernels of training "
+                "in their order, or, if they are the same ones by other names, the matrices alone, .dense()."
+            )
+
+
+def given_names(names: Iterable[str]) -> tuple[Naming, ...]:
+    """The names of kernels, where somebody gave them: K0, K1, ... count."""
+    own = tuple(names)
+    return () if own == tuple(f"K{m}" for m in range(len(own))) else (own,)
+
+
 def namings(given: Any) -> tuple[Naming, ...]:
     """Each way in which data frames of Gram matrices, a series or a stack of kernels name the training samples."""
-    own = getattr(given, "sample_names", None)
-    return own if isinstance(own, tuple) else each_naming(given, "index", "columns")
+    return each_naming(given, "index", "columns")
 
 
 def each_naming(given: Any, *axes: str) -> tuple[Naming, ...]:
-    """Each way in which data frames, or those in a list, name what is along these axes, "index" or "columns"."""
+    """Each way in which data frames, or those in a list, name what is along these axes, "index" or "columns".
+
+    Those of a stack are of samples.
+    """
+    own = getattr(given, "sample_names", None)
+    if isinstance(own, tuple):  # a column of that name is none
+        return own
     found = _different(chain.from_iterable(_indices({"": given}, axis) for axis in axes))
     return tuple(dict.fromkeys(chain.from_iterable(names_in(index) for _, index in found)))
 
@@ -140,29 +167,48 @@ def _require_alike(
             if len(names) != len(others) or names == others or (shared := set(names)).isdisjoint(others):
                 continue
             same = shared == set(others)
-            if not same and (_may_count(names) or _may_count(others)):
+            if not same and _may_count(names, others):
                 continue
             i = next(i for i, name in enumerate(names) if name != others[i])
             how = f"have their {what} in different orders" if same else f"are of different {what}"
             raise error(
                 f"{first} and {label} {how}: number {i} is {others[i]!r} in the first, {names[i]!r} in the second. "
                 f"Give the {what} that both have, in one order, .loc[names], or, if those side by side belong "
-                "together, drop the names of one, .to_numpy(), or of both, .reset_index(drop=True)."
+                "together, drop the names of one, .to_numpy(), or of both, .reset_index(drop=True); of a stack "
+                "give .dense()."
             )
         known.append((label, names))
 
 
-def _may_count(names: Naming) -> bool:
-    """Whether names are numbers that ascend, few of them left out: those of a part of rows that somebody counted."""
+def _may_count(*both: Naming) -> bool:
+    """Whether one of two namings may count the rows that both are of.
+
+    Its numbers ascend, or both are numbers that do so in one order: those of a table without some of its rows and of a
+    column that was made afterwards, which were split together.
+    """
+    counts = [numbers for names in both if (numbers := _counted(names))]
+    if any(all(a < b for a, b in pairwise(numbers)) for numbers in counts):
+        return True
+    return len(counts) == 2 and all(
+        (a < b) == (c < d) and (a == b) == (c == d) for (a, c), (b, d) in pairwise(sorted(zip(*counts, strict=True)))
+    )
+
+
+def _counted(names: Naming) -> list[int]:
+    """The numbers that names are; none where nobody who counts rows, and leaves few of them out, has such names."""
     numbers = [int(name) for name in names if name.isdecimal() and len(name) < 16]
-    if tuple(map(str, numbers)) != names:  # nobody counts in words, or from 001
-        return False
-    return numbers[-1] < max(_SMALL, 10 * len(numbers)) and all(a < b for a, b in pairwise(numbers))
+    few = tuple(map(str, numbers)) == names and max(numbers, default=0) < max(_SMALL, 10 * len(numbers))
+    return numbers if few else []  # nobody counts in words, or from 001
 
 
 def _texts(index: Any) -> Naming:
     """Names as texts: a file has 1 for "1", pandas 1.0 where a name is missing, and a moment one name in each zone."""
-    if getattr(index, "tz", None) is not None:
-        index = index.tz_convert("UTC")
-    names = index if isinstance(index, tuple) else index.tolist()
-    return tuple(str(name).removesuffix(".0") if isinstance(name, float) else str(name) for name in names)
+    return tuple(str(_plain(name)) for name in (index if isinstance(index, tuple) else index.tolist()))
+
+
+def _plain(name: Any) -> Any:
+    if isinstance(name, tuple):
+        return tuple(map(_plain, name))
+    if isinstance(name, float):
+        return int(name) if name.is_integer() else float(name)
+    return name.astimezone(UTC) if isinstance(name, datetime) and name.tzinfo else name

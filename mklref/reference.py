@@ -253,7 +253,7 @@ class Compiled:
                 history=History(counters=counters),
                 solver=f"{self.formulation.name}/{solver}",
                 raw=raw,
-                sample_names=problem.kernels.sample_names,
+                **problem.kernels.namings,
             )
 
         raw = solution(certified(problem, point))

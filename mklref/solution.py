@@ -12,7 +12,7 @@ import numpy as np
 
 from mklref import _display
 from mklref._files import read_arrays, require_format, well_formed, write_arrays
-from mklref._names import Naming, require_named
+from mklref._names import Naming, require_trained
 from mklref._typing import Array
 from mklref._validate import require_finite
 from mklref.certificate import Certificate
@@ -107,6 +107,8 @@ class Solution:
     """Reference only: the solver's own point with its own certificate; None where this point is not polished."""
     sample_names: tuple[Naming, ...] = ()
     """Each way in which data frames named the training samples (n,), as `KernelStack` has them; saved with the rest."""
+    kernel_names: tuple[Naming, ...] = ()
+    """The names of the kernels (M,), where the stack had some; saved with the rest."""
 
     def decision_function(self, kernels_new: Any) -> Array:
         """Scores of new samples.
@@ -124,7 +126,8 @@ class Solution:
         ------
         InvalidInput
             Wrong number of kernels or of training samples, with both numbers; data frames whose columns are not the
-            training samples, by their names, in the order of the training; or entries that are not finite.
+            training samples, by their names, in the order of the training, or a stack with other samples or kernels;
+            or entries that are not finite.
         InvalidType
             Complex, sparse, masked, object or bool data.
         """
@@ -135,10 +138,10 @@ class Solution:
                 raise InvalidInput(
                     f"kernels_new has shape {kernels_new.shape}; expected ({len(self.weights)}, k, {n})."
                 )
-            require_named("kernels_new", kernels_new.sample_names, self.sample_names)
+            require_trained("kernels_new", kernels_new, self.sample_names, self.kernel_names)
             applied = [self.weights @ kernels_new.apply(row) for row in np.atleast_2d(self.dual_coef)]
             return np.asarray(np.transpose(applied).reshape(columns.shape) + self.intercept)
-        blocks = checked_blocks(kernels_new, len(self.weights), n, self.sample_names)
+        blocks = checked_blocks(kernels_new, len(self.weights), n, self.sample_names, self.kernel_names)
         with np.errstate(over="ignore", invalid="ignore"):
             terms = [weight * (block @ columns) for weight, block in zip(self.weights, blocks, strict=True)]
             scores = np.asarray(np.sum(terms, axis=0) + self.intercept)
@@ -166,15 +169,15 @@ class Solution:
             "solver": self.solver,
             "certificate": self.certificate.to_dict(),
         }
-        if self.sample_names and not prefix:
-            facts["sample_names"] = self.sample_names
+        if not prefix:
+            facts |= {name: names for name in _NAMES if (names := getattr(self, name))}
         return arrays, {**facts, "value": self.value, "claimed": self.claimed} if self.claimed else facts
 
     @classmethod
     def _from_parts(cls, arrays: dict[str, Any], facts: dict[str, Any], ndim: int, prefix: str = "") -> Self:
         """The inverse of `_parts`, with the raw point if there is one; strict in the names of both."""
         said = {name for name in ("value", "claimed") if name in facts}
-        named = {name: facts[name] for name in ("sample_names",) if name in facts}
+        named = {name: facts[name] for name in _NAMES if name in facts}
         raw = {"raw"} if "raw" in facts and not prefix else set()
         names = [f"{part}{name}" for part in ("", "raw_")[: 1 + len(raw)] for name in cls._ARRAYS]
         require_names(facts, {*_FACTS, *said, *raw, *named} - ({"format"} if prefix else set()), "facts")
@@ -200,6 +203,7 @@ class Solution:
             claimed=saved(facts, "claimed", str) if said else "",
             raw=cls._from_parts(arrays, facts["raw"] | named, ndim, "raw_") if raw else None,
             sample_names=saved_names(facts, "sample_names", points["dual_coef"].shape[-1]),
+            kernel_names=saved_names(facts, "kernel_names", len(points["weights"])),
         )
 
     @classmethod
@@ -228,6 +232,7 @@ def selected(weights: Any) -> Any:
     return np.count_nonzero(sizes > 1e-4 * sizes.max(axis=-1, keepdims=True), axis=-1)
 
 
+_NAMES = ("sample_names", "kernel_names")
 _FACTS = ("format", "intercept", "objective", "status", "solver", "certificate")
 
 
@@ -240,10 +245,10 @@ def require_names(found: Collection[str], expected: Collection[str], what: str) 
 
 
 def saved_names(facts: dict[str, Any], label: str, n: int) -> tuple[Naming, ...]:
-    """Namings of n samples from a file; none where it has none, as those of earlier releases."""
+    """Namings of n samples or kernels from a file; none where it has none, as those of earlier releases."""
     found = tuple(saved({label: names}, label, tuple) for names in facts.get(label, ()))
     if any(len(names) != n for names in found):
-        raise ValueError(f"its {label} are of {len(found[0])} samples; expected {n}")
+        raise ValueError(f"its {label} are {len(found[0])}; expected {n}")
     return found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import numpy as np
 import pandas as pd
@@ -70,6 +71,7 @@ def test_stacks_keep_the_names_of_their_samples_and_problems_compare_them(X, y, 
         for own, rows in ((given, np.arange(N)), (given.part(order), order), (pickle.loads(pickle.dumps(given)), None)):
             names = [IDS[i] for i in (range(N) if rows is None else rows)]
             assert own.sample_names == (tuple(names),), label
+            assert own.names == given.names, label
             targets, weight = y[names], pd.Series(1.0, names)
             Problem(own, targets, sample_weight=weight)
             for wrong in ({"y": targets[::-1]}, {"y": targets.to_numpy(), "sample_weight": weight[::-1]}):
@@ -120,6 +122,24 @@ def test_folds_of_a_fresh_column_are_paired_as_the_column_is(X, fresh):
         np.testing.assert_array_equal(found, expected)
 
 
+def test_splits_of_a_fresh_column_are_paired_as_the_column_is(X):
+    """A column that was made after rows were dropped, and both are split in one order, as train_test_split does."""
+    rng = np.random.default_rng(2)
+    table = pd.concat([X, X + 0.1, X - 0.1]).set_axis(np.sort(rng.permutation(5 * N)[: 3 * N]))
+    y = pd.Series(table["a"] > table["a"].median()).reset_index(drop=True)
+    assert not table.index.equals(y.index)
+    train = rng.permutation(3 * N)[: 2 * N]
+    for rows in (train, np.append(train, train[:N])):  # and a bootstrap
+        samples, targets = table.iloc[rows], y.iloc[rows]
+        found = MKLClassifier("linear").fit(samples, targets).decision_function(samples)
+        expected = (
+            MKLClassifier("linear").fit(samples.to_numpy(), targets.to_numpy()).decision_function(samples.to_numpy())
+        )
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+        with pytest.raises(InvalidTarget, match="X and y are of different samples"):
+            MKLClassifier("linear").fit(samples, y.iloc[rng.permutation(rows)])
+
+
 def test_numbers_that_are_no_count_are_names(y, grams):
     """Partly other samples: identifiers of six digits or from 001, a part of a shuffled table, numbers among texts."""
     shuffled = [7, 3, *range(20, 18 + N)]
@@ -142,9 +162,12 @@ def test_a_moment_has_one_name_in_all_zones(y, grams):
     moments = pd.date_range("2020-03-25", periods=N, freq="D", tz="UTC")  # summer time begins among them
     named = [K.set_axis(moments).set_axis(moments, axis=1) for K in grams]
     local = y.set_axis(moments.tz_convert("Europe/London"))
-    Problem(named, local)
-    with pytest.raises(InvalidInput, match="in different orders"):
-        Problem(named, local[::-1])
+    paired = [pd.MultiIndex.from_arrays([IDS, own]) for own in (moments, local.index)]
+    several = [K.set_axis(paired[0]).set_axis(paired[0], axis=1) for K in grams]
+    for kernels, targets in ((named, local), (several, local.set_axis(paired[1]))):
+        Problem(kernels, targets)
+        with pytest.raises(InvalidInput, match="in different orders"):
+            Problem(kernels, targets[::-1])
 
 
 def test_weights_and_vectors_for_a_stack_are_compared_by_names(X, grams):
@@ -187,6 +210,70 @@ def test_what_a_changed_problem_shares_stays_with_its_samples(y, grams):
             problem.replace(kernels=turned, **changes)
     problem.replace(kernels=turned, y=y[TURNED], sample_weight=np.ones(N))
     problem.replace(kernels=[K.to_numpy() for K in grams])
+
+
+@pytest.mark.parametrize("kind", ["evidence", "synthesis"])
+def test_what_another_changed_problem_shares_stays_with_its_samples(y, grams, kind):
+    turned = [K.loc[TURNED, TURNED] for K in grams]
+    synthesis = kind == "synthesis"
+    problem = SynthesisProblem(grams, y, lam=0.1, p=1, q=1, r=1) if synthesis else EvidenceProblem(grams, y, 1.0)
+    change = type(problem).replace if synthesis else replace
+    for own in (problem, change(problem, y=-y), pickle.loads(pickle.dumps(problem))):
+        for wrong in ({"kernels": turned}, {"y": y[TURNED]}):
+            with pytest.raises(InvalidInput, match="have their samples in different orders"):
+                change(own, **wrong)
+        change(own, kernels=turned, y=y[TURNED])
+        change(own, kernels=[K.to_numpy() for K in grams])
+
+
+@pytest.mark.parametrize("solver", ["native", "factored", "lp_wrapper", "reference"])
+def test_solutions_know_the_kernels_of_their_weights(X, y, solver, tmp_path):
+    family, turned = (parse(text).fit(X) for text in ("rbf:1,linear,rbf:2", "linear,rbf:1,rbf:2"))
+    if solver == "factored":
+        family, turned = (factors({one: X[[one]] for one in names}) for names in ("abc", "bac"))
+    problem = Problem(family, y)
+    if solver == "reference":
+        from mklref import reference
+
+        solution = reference.solve(problem)
+    else:
+        solution = ALGORITHMS[solver](problem) if solver in ALGORITHMS else solve(problem)
+    solution.save(tmp_path / "solution.npz")
+    for own in (solution, Solution.load(tmp_path / "solution.npz")):
+        own.decision_function(family.part(np.arange(N)))
+        certify(problem, own)
+        unnamed = stack(list(turned.dense()))
+        own.decision_function(unnamed)
+        for names in (turned.names, (family.names[0], "z", family.names[2])):
+            other = stack(list(turned.dense()), names)
+            with pytest.raises(InvalidInput, match=r"kernel [01] of kernels_new is '[a-z:1]*', that of training '"):
+                own.decision_function(other)
+            with pytest.raises(InvalidInput, match=r"in different orders: number 0 is|different kernels: number 1 is"):
+                certify(Problem(other, y), own)
+        with pytest.raises(InvalidInput, match="kernel 0 of kernels_new is 'x', that of training"):
+            own.decision_function(stack(list(turned.dense()), list("xyz")))
+
+
+def test_scores_of_other_models_are_of_their_kernels(y, grams, tmp_path):
+    kernels, turned = (stack([grams[names.index(one)] for one in names], names) for names in (list("abc"), list("bac")))
+    synthesis = synthesise(SynthesisProblem(kernels, y, lam=0.1, p=1, q=1, r=1, constant=True).replace(lam=0.2))
+    synthesis.save(tmp_path / "synthesis.npz")
+    model = MKLClassifier("precomputed").fit(kernels, y)
+    assert model.kernel_names_ == kernels.names
+    model.save(tmp_path / "model.npz")
+    samples = stack([K.loc[TURNED, TURNED] for K in grams], list("abc"))
+    for score in (
+        learn(EvidenceProblem(kernels, y, 1.0)).decision_function,
+        synthesis.decision_function,
+        SynthesisSolution.load(tmp_path / "synthesis.npz").decision_function,
+        model.predict,
+        MKLClassifier.load(tmp_path / "model.npz").predict,
+    ):
+        np.testing.assert_array_equal(score(kernels), score(kernels.dense()))
+        with pytest.raises(InvalidInput, match=r"kernel 0 of (X|kernels_new) is 'b', that of training 'a'"):
+            score(turned)
+        with pytest.raises(InvalidInput, match="have their samples in different orders: number 0 is 's0' in the first"):
+            score(samples)
 
 
 @pytest.mark.parametrize("solver", ["native", "factored", "lp_wrapper", "reference"])

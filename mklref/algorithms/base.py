@@ -262,7 +262,7 @@ class Run:
         status = status.confirmed(certificate.is_optimal(self.tol))
         known = history or History()
         facts = (b, certificate.objective, certificate, status, known, self.solver)
-        return Solution(beta, point.weights, *facts, sample_names=problem.kernels.sample_names)
+        return Solution(beta, point.weights, *facts, **problem.kernels.namings)
 
 
 def require(fits: bool, solver: str, problem: Problem, made_for: str, remedy: str) -> None:

@@ -138,6 +138,7 @@ def certify(
                 raise InvalidParameter(f"{name} = {shown(value)} goes with rigorous=True; leave it out otherwise.")
     if hasattr(dual_coef, "dual_coef"):
         require_named("the solution", namings(dual_coef), problem.kernels.sample_names)
+        require_named("the solution", getattr(dual_coef, "kernel_names", ()), [problem.kernels.names], "kernels")
         weights = dual_coef.weights if weights is None else weights
         dual_coef = dual_coef.dual_coef
     if rigorous:

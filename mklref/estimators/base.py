@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import TransformerTags
 from sklearn.utils.validation import check_consistent_length, column_or_1d, validate_data
 
-from mklref._names import Naming, namings, require_one_order, require_same_samples
+from mklref._names import Naming, given_names, namings, require_one_order, require_trained
 from mklref._typing import Array
 from mklref._validate import checked_choice, checked_verbosity, require_unmasked
 from mklref.certificate import Bounds
@@ -368,7 +368,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         """New samples with the columns of the training samples; precomputed kernels as they are."""
         require_unmasked(X=X)
         if hasattr(self._new_kernels, "checked"):  # matrices, of the user or of a fold
-            require_same_samples({}, {"X": X}, self._sample_names)
+            require_trained("X", X, self._sample_names, given_names(self.kernel_names_))
             return self._new_kernels.checked(X)
         X = joined(X)
         names = named(X)

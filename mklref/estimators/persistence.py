@@ -172,7 +172,6 @@ def _new_kernels(model: Any, arrays: dict[str, Any], facts: dict[str, Any]) -> N
     transforms = _transforms_from_arrays(arrays, len(active))
     M = len(model.kernel_names_)
     if model.kernels == PRECOMPUTED:
-        _require_kernels(model, [f"K{m}" for m in range(M)])
         own, names = tuple(map(int, active)), tuple(model.kernel_names_[m] for m in active)
         return Precomputed(arrays["kept"], own, transforms, names, facts["n_training"], facts["last"], M)
     variables = variables_of(model)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
 
-from mklref._names import last_names, require_named, require_one_order
+from mklref._names import Naming, last_names, require_named, require_one_order
 from mklref._typing import Array, FloatArray
 from mklref._validate import checked_array, checked_flag, checked_number, checked_rng, checked_targets, read_only
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, NotApplicable
@@ -71,6 +71,8 @@ class EvidenceProblem:
     noise_variance: float
     learn_noise: bool = False
     noise_floor: float | None = None
+    _paired: tuple[Any, tuple[Naming, ...]] = field(default=(None, ()), repr=False, kw_only=True)
+    """The targets, and the names of the kernels beside them: `dataclasses.replace` of the kernels alone keeps both."""
 
     log_volume: ClassVar[float | Array] = 0.0
     """What log det Kbar is more than in the coordinates of this problem: its half, for each sample."""
@@ -82,7 +84,10 @@ class EvidenceProblem:
         given = self.kernels
         put("kernels", _checked_kernels(given))
         require_one_order({"kernels": given, "y": self.y}, known=self.kernels.sample_names)
+        if self.y is self._paired[0]:
+            require_named("y", self._paired[1], self.kernels.sample_names)
         put("y", _checked_targets(self.y, self.n_samples))
+        put("_paired", (self.y, self.kernels.sample_names))
         put("noise_variance", checked_variance("noise_variance", self.noise_variance))
         put("noise_floor", self._checked_floor())
 

@@ -93,6 +93,8 @@ class EvidenceSolution:
     """phi where each start ended, the given start first: how many local answers were seen."""
     sample_names: tuple[Naming, ...] = ()
     """Each way in which data frames named the training samples (n,)."""
+    kernel_names: tuple[Naming, ...] = ()
+    """The names of the kernels (M,), where the stack had some."""
 
     @property
     def log_evidence(self) -> float:
@@ -158,7 +160,8 @@ class EvidenceSolution:
 
     def _cross_covariance(self, kernels_new: Any) -> Array:
         """c(x) for each new sample, (k, n)."""
-        blocks = checked_blocks(kernels_new, len(self.weights), len(self.dual_coef), self.sample_names)
+        known = self.sample_names, self.kernel_names
+        blocks = checked_blocks(kernels_new, len(self.weights), len(self.dual_coef), *known)
         return np.asarray(sum(weight * block for weight, block in zip(self.weights, blocks, strict=True)))
 
     def _checked_diagonals(self, diagonals: Any, k: int) -> Array:
@@ -189,5 +192,5 @@ def solution_at(
         history=history,
         factor=point.factor,
         restart_objectives=np.array([point.value]),
-        sample_names=point.given.kernels.sample_names,
+        **point.given.kernels.namings,
     )

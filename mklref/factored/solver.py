@@ -252,7 +252,7 @@ def _solution(
     status = status.confirmed(certificate.is_optimal(tol))
     history = History(tuple(path.recorder.records), path.counters)
     facts = (certificate.intercept, certificate.objective, certificate, status, history, "factored")
-    return Solution(own, weights, *facts, sample_names=problem.kernels.sample_names)
+    return Solution(own, weights, *facts, **problem.kernels.namings)
 
 
 def _or_earlier(problem: Problem, path: Path, solution: Solution, tol: float) -> Solution:

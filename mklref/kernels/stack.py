@@ -139,7 +139,7 @@ class ArrayStack(KernelStack):
         self.require_psd()
         samples = indices(samples, self.shape[1])
         parts = [matrix.take(samples, axis=0).take(samples, axis=1) for matrix in self.matrices]
-        made = ArrayStack.trusted(parts, slack=self.slack)
+        made = ArrayStack.trusted(parts, self.names, self.slack)
         made.sample_names = self._names_at(samples)
         return made
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._names import Naming, require_same_samples
+from mklref._names import Naming, require_trained
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, checked_number, require_finite
 from mklref.exceptions import AsymmetryWarning, InvalidInput, InvalidKernel, warn
@@ -111,15 +111,17 @@ def require_gram(matrices: Sequence[FloatArray]) -> None:
             raise InvalidKernel(f"kernels[{m}] is not exactly symmetric; {remedy}")
 
 
-def checked_blocks(kernels_new: Any, n_kernels: int, n_samples: int, known: Iterable[Naming] = ()) -> Iterator[Array]:
+def checked_blocks(
+    kernels_new: Any, n_kernels: int, n_samples: int, known: Iterable[Naming] = (), of_kernels: Iterable[Naming] = ()
+) -> Iterator[Array]:
     """The blocks k_m(new sample, training sample) of an array (M, k, n), a sequence or a stack, each float64 (k, n).
 
     `InvalidInput` for another number of kernels or of training samples, with both numbers, data frames whose columns
-    are not the training samples by names that are `known`, or entries that are not finite; `InvalidType` for complex,
-    sparse, masked, object or bool data.
+    are not the training samples by names that are `known`, a stack with other names of samples or kernels, or entries
+    that are not finite; `InvalidType` for complex, sparse, masked, object or bool data.
     """
     matrices = kernels_new
-    require_same_samples({}, {"kernels_new": kernels_new}, known)
+    require_trained("kernels_new", kernels_new, known, of_kernels)
     if not isinstance(kernels_new, list | tuple):
         given = kernels_new.dense() if isinstance(kernels_new, KernelStack) else kernels_new
         matrices = as_float_array(given, "kernels_new", InvalidInput)

@@ -112,7 +112,7 @@ class Together:
         status = status.confirmed(certificate.is_optimal(tol))
         intercept = self.problem.intercepts(np.atleast_1d(certificate.intercept))
         facts = (intercept, certificate.objective, certificate, status, history)
-        return Solution(rows, weights, *facts, sample_names=self.problem.kernels.sample_names)
+        return Solution(rows, weights, *facts, **self.problem.kernels.namings)
 
 
 class Machine(Together, ABC):

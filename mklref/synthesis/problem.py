@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mklref._names import Naming, each_naming, require_one_order, require_same_samples
+from mklref._names import Naming, each_naming, require_named, require_one_order, require_same_samples
 from mklref._typing import Array
 from mklref._validate import as_float_array, checked_flag, checked_positive, read_only, require_finite
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
@@ -72,14 +72,19 @@ class SynthesisProblem(Frozen):
         p, q or r outside {1, 2}, lam outside (0, inf), C outside [1e-40, 1e40], another loss.
     """
 
-    __slots__ = ("C", "constant", "kernels", "lam", "loss", "norm", "point_names", "y")
+    __slots__ = ("C", "constant", "kernel_names", "kernels", "lam", "loss", "norm", "point_names", "sample_names", "y")
     _ARGUMENTS = ("y", "lam", "C", "loss", "constant")
+    _NAMES = ("kernel_names", "point_names", "sample_names")
     certified_by = "mklref.synthesis.certify"
 
     kernels: Array
     """(tau, n, N), or (tau + 1, n, N) with the constant kernel, which is the last."""
     point_names: tuple[Naming, ...]
     """Each way in which data frames of kernels named the expansion points (N,)."""
+    sample_names: tuple[Naming, ...]
+    """The same for the samples (n,)."""
+    kernel_names: tuple[Naming, ...]
+    """The names of the kernels (tau,) of a stack that has some."""
     y: Array
     lam: float
     norm: MixedNorm
@@ -115,16 +120,25 @@ class SynthesisProblem(Frozen):
             stack = np.concatenate([stack, np.ones((1, *stack.shape[1:]))])
         put("kernels", read_only(stack.view()))
         put("point_names", each_naming(kernels, "columns"))
+        put("sample_names", each_naming(kernels, "index"))
+        named = getattr(kernels, "kernel_names", ())
+        put("kernel_names", named if isinstance(named, tuple) else ())
 
     def replace(self, **changes: Any) -> Self:
-        """A new problem that differs in the named arguments; with these kernels also on the same expansion points."""
-        if "kernels" in changes:
-            return super().replace(**changes)
-        made: Self = _at(self.point_names, type(self), {**self._arguments(), **changes})
+        """A new problem that differs in the named arguments and shares the others, whose samples are the same."""
+        made = super().replace(**changes)
+        if "kernels" not in changes:
+            require_one_order({"y": changes.get("y")}, known=self.sample_names)
+            _named(made, self._names())
+        elif "y" not in changes:
+            require_named("y", self.sample_names, made.sample_names)
         return made
 
+    def _names(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in self._NAMES}
+
     def __reduce__(self) -> Any:
-        return _at, (self.point_names, type(self), self._arguments())
+        return _rebuilt, (type(self), self._arguments(), self._names())
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -153,9 +167,13 @@ class SynthesisProblem(Frozen):
         )
 
 
-def _at(points: tuple[Naming, ...], kind: type[Any], arguments: dict[str, Any]) -> Any:
-    made = kind(**arguments)
-    made._put("point_names", points)
+def _rebuilt(kind: type[Any], arguments: dict[str, Any], names: dict[str, Any]) -> Any:
+    return _named(kind(**arguments), names)
+
+
+def _named(made: Any, names: dict[str, Any]) -> Any:
+    for name, own in names.items():
+        made._put(name, own)
     return made
 
 

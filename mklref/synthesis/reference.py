@@ -88,6 +88,7 @@ def solve(
             problem.constant,
             f"{form}/{name}",
             problem.point_names,
+            problem.kernel_names,
         )
 
     best, failures = first_confirmed(solver, solved)

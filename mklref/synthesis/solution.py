@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref._files import read_arrays, require_format, well_formed, write_arrays
-from mklref._names import Naming, require_same_samples
+from mklref._names import Naming, require_trained
 from mklref._run import Recorder
 from mklref._typing import Array
 from mklref._validate import as_float_array, check_callback, check_limits, require_finite
@@ -27,6 +27,7 @@ from mklref.synthesis.problem import SynthesisProblem, checked_problem, scores
 _FORMAT = "mklref-synthesis-1"
 _ARRAYS = ("coef", "dual_coef")
 _FACTS = ("format", "objective", "status", "constant", "solver", "certificate")
+_NAMES = ("point_names", "kernel_names")
 
 
 @dataclass(frozen=True)
@@ -52,6 +53,8 @@ class SynthesisSolution:
     """Who computed the point, for instance "newton", "forward_backward" or "synthesis/CLARABEL"."""
     point_names: tuple[Naming, ...] = ()
     """Each way in which data frames named the expansion points (N,)."""
+    kernel_names: tuple[Naming, ...] = ()
+    """The names of the kernels (tau,) of a stack that has some."""
 
     @property
     def bias(self) -> float:
@@ -90,7 +93,7 @@ class SynthesisSolution:
             Data without a faithful conversion to float64.
         """
         A = self.coef[:-1] if self.constant else self.coef
-        require_same_samples({}, {"kernels_new": kernels_new}, self.point_names)
+        require_trained("kernels_new", kernels_new, self.point_names, self.kernel_names)
         array = as_float_array(kernels_new, "kernels_new", InvalidInput)
         if array.ndim != 3 or (array.shape[0], array.shape[2]) != A.shape:
             swapped = array.ndim == 3 and array.shape[:2] == A.shape
@@ -109,8 +112,7 @@ class SynthesisSolution:
             "solver": self.solver,
             "certificate": self.certificate.to_dict(),
         }
-        if self.point_names:
-            facts["point_names"] = self.point_names
+        facts |= {name: names for name in _NAMES if (names := getattr(self, name))}
         write_arrays(path, {"coef": self.coef, "dual_coef": self.dual_coef}, facts)
 
     @classmethod
@@ -125,13 +127,14 @@ class SynthesisSolution:
         arrays, facts = read_arrays(path)
         with well_formed(path, "a saved SynthesisSolution"):
             require_format(path, facts["format"], _FORMAT)
-            require_names(facts, {*_FACTS, *({"point_names"} & set(facts))}, "facts")
+            require_names(facts, {*_FACTS, *(set(_NAMES) & set(facts))}, "facts")
             require_names(arrays, _ARRAYS, "arrays")
             coef, constant = saved_array(arrays["coef"], "coef", 2), saved(facts, "constant", bool)
             if not coef.size or len(coef) <= constant:
                 raise ValueError(f"coef {coef.shape} does not go with constant = {constant!r}")
             return cls(
                 point_names=saved_names(facts, "point_names", coef.shape[1]),
+                kernel_names=saved_names(facts, "kernel_names", len(coef) - constant),
                 coef=coef,
                 dual_coef=saved_array(arrays["dual_coef"], "dual_coef"),
                 objective=saved(facts, "objective", float),
@@ -220,5 +223,6 @@ class Run:
             history=History(tuple(self.recorder.records), {"passes": self.dictionary.reads + 2.0, **self.counters}),
             constant=self.problem.constant,
             point_names=self.problem.point_names,
+            kernel_names=self.problem.kernel_names,
             solver=solver,
         )

@@ -45,7 +45,8 @@ _PROBLEM_FIELDS = (
 _SOLUTION_FIELDS = (
     "dual_coef", "weights", "intercept", "objective", "lower", "converged", "format", "name", "status", "solver",
     "certificate",  # of a saved `Solution`, whose entries are claims that are checked
-    "sample_names", "value", "claimed", "raw", "raw_dual_coef", "raw_weights",  # and others, which are not
+    "sample_names", "kernel_names",
+    "value", "claimed", "raw", "raw_dual_coef", "raw_weights",  # and others, which are not
 )  # fmt: skip
 _FREE = "info_"
 _VECTORS = ("weights", "scale", "omega")
