@@ -244,10 +244,10 @@ def require_names(found: Collection[str], expected: Collection[str], what: str) 
         )
 
 
-def saved_names(facts: dict[str, Any], label: str, n: int) -> tuple[Naming, ...]:
-    """Namings of n samples or kernels from a file; none where it has none, as those of earlier releases."""
+def saved_names(facts: dict[str, Any], label: str, n: int | None) -> tuple[Naming, ...]:
+    """Namings of n samples or kernels, None for any number, from a file; none where it has none, as earlier ones."""
     found = tuple(saved({label: names}, label, tuple) for names in facts.get(label, ()))
-    if any(len(names) != n for names in found):
+    if n is not None and any(len(names) != n for names in found):
         raise ValueError(f"its {label} are {len(found[0])}; expected {n}")
     return found
 

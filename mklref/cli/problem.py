@@ -12,12 +12,12 @@ import numpy as np
 from mklref import datasets
 from mklref._typing import Array
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget
-from mklref.kernels import ArrayStack, KernelStack, normalize, parse, stack
+from mklref.kernels import ArrayStack, KernelStack, normalize, parse
 from mklref.losses import Hinge, Loss
 from mklref.problem import Problem
 from mklref.regularizers import Lp
 from mklref.testing.vectors.formats import SUFFIXES, read_as, read_record
-from mklref.testing.vectors.schema import kernels_of, problem_from_record
+from mklref.testing.vectors.schema import NAMES, problem_from_record, stack_of
 
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")
 RECIPE = "simplemkl"
@@ -83,9 +83,8 @@ def words_of(problem: Problem, file: str) -> tuple[str, dict[str, str]]:
 
 def _states(record: dict[str, Any]) -> bool:
     """Whether a record is more than data."""
-    return {"kernels", "y"} <= record.keys() and any(
-        name not in ("kernels", "kernels_dtype", "y", "name") and not name.startswith("info_") for name in record
-    )
+    data = {"kernels", "kernels_dtype", "y", "name", *NAMES}
+    return {"kernels", "y"} <= record.keys() and any(not name.startswith("info_") for name in record.keys() - data)
 
 
 def is_table(data: str) -> bool:
@@ -151,11 +150,11 @@ def _from_kernels(arguments: Any) -> Input:
             f"{arguments.data} holds {found} and lacks {' and '.join(missing)}; "
             "write it by np.savez(FILE, kernels=K, y=y) with K of shape (M, n, n)."
         )
-    kernels, y = stack(kernels_of(arrays)), np.asarray(arrays["y"])
+    kernels, y = stack_of(arrays), np.asarray(arrays["y"])
     n = kernels.shape[1]
     if arguments.samples is not None and arguments.samples < n and y.shape == (n,):
         rows = np.sort(np.random.default_rng(arguments.seed or 0).permutation(n)[: arguments.samples])
-        kernels = ArrayStack([np.ascontiguousarray(K[np.ix_(rows, rows)]) for K in kernels.dense()])
+        kernels = ArrayStack([np.ascontiguousarray(K[np.ix_(rows, rows)]) for K in kernels.dense()], kernels.names)
         y = y[rows]
     method: Any = arguments.normalize or "none"
     if method != "none":

@@ -17,7 +17,7 @@ from mklref.exceptions import Interrupted
 from mklref.solution import Solution
 from mklref.testing.vectors import hdf5, write_record
 from mklref.testing.vectors.formats import SUFFIXES
-from mklref.testing.vectors.schema import SOLUTIONS
+from mklref.testing.vectors.schema import SOLUTIONS, names_of
 
 
 def run(arguments: Any) -> bool:
@@ -67,4 +67,5 @@ def _save(solution: Solution, path: str) -> None:
     certificate = solution.certificate
     bounds = {"objective": solution.objective, "lower": certificate.lower, "info_upper": certificate.upper}
     point = {"dual_coef": solution.dual_coef, "weights": solution.weights, "intercept": solution.intercept}
-    write_record(path, {"format": SOLUTIONS[solution.dual_coef.ndim - 1], "solver": solution.solver, **point, **bounds})
+    about = {"format": SOLUTIONS[solution.dual_coef.ndim - 1], "solver": solution.solver, **names_of(solution)}
+    write_record(path, {**about, **point, **bounds})

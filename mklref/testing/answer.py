@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mklref import regularizers
+from mklref._names import Naming
 from mklref._validate import checked_choice, checked_flag, checked_members, checked_number, checked_real, checked_words
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.losses import LOSSES
@@ -33,6 +34,8 @@ class Answer:
         The lower bound of the optimum that the solver claims.
     converged : bool, optional
         Whether the solver claims to have converged.
+    sample_names, kernel_names : tuple of tuple of str
+        Each way in which the training samples and the kernels are named, compared where a file has them.
     """
 
     dual_coef: Any
@@ -41,6 +44,8 @@ class Answer:
     objective: float | None = None
     lower: float | None = None
     converged: bool | None = None
+    sample_names: tuple[Naming, ...] = ()
+    kernel_names: tuple[Naming, ...] = ()
 
 
 def as_answer(returned: Any) -> Answer:

@@ -7,6 +7,7 @@ from typing import Any
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 from makers import make_problem
 from scipy.io import savemat
@@ -155,3 +156,33 @@ def test_what_no_file_states_is_refused():
     for one, own in zip(back.machines, named.machines, strict=True):
         np.testing.assert_array_equal(one.problem.y, own.problem.y)
         np.testing.assert_array_equal(one.samples, own.samples)
+
+
+@pytest.mark.parametrize("ending", FORMATS)
+def test_names_come_back_and_are_compared_by_file(ending, tmp_path):
+    ids, names = [f"naïve {i}" for i in range(24)], ["a, b", 'c"']
+    grams = [pd.DataFrame(K, ids, ids) for K in single()]
+    y = pd.Series(Y, ids)
+    problem = Problem(stack(grams, names), y)
+    path, answer = tmp_path / f"problem.{ending}", tmp_path / f"answer.{ending}"
+    write_record(path, record_of_problem(problem))
+    back = read_problem(path)
+    assert back.kernels.sample_names == (tuple(ids),)
+    assert back.kernels.names == tuple(names)
+    with pytest.raises(InvalidInput, match="y and the kernels have their samples in different orders"):
+        Problem(back.kernels, y[::-1])
+    assert main(["solve", "--data", str(path), "--save", str(answer)]) == 0
+    assert main(["certify", str(path), str(answer)]) == 0
+    turned = [K.iloc[::-1, ::-1] for K in grams]
+    for other in (Problem(stack(turned, names), y[::-1]), Problem(stack(grams[::-1], names[::-1]), y)):
+        write_record(path, record_of_problem(other))
+        with pytest.raises(InvalidInput, match=r"answer\.\w+ have their (samples|kernels) in different orders"):
+            read_answer(answer, read_problem(path))
+
+
+@pytest.mark.parametrize("names", ["[", "3", '[["a"]]', '["a", "b"]', 4.0, np.ones(2), '[["a", 1]]', '[{"a": "b"}]'])
+@pytest.mark.parametrize("which", ["sample_names", "kernel_names"])
+def test_what_are_no_names_is_refused(names, which):
+    record = record_of_problem(Problem(single(), Y))
+    with pytest.raises(InvalidInput, match=rf"^{which} is no JSON of names, such as \[\[\"a\", \"b\"\]\] of two: "):
+        problem_from_record({**record, which: names})

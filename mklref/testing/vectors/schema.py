@@ -3,6 +3,7 @@
     kernels (M, n, n)   y (n,)   C   loss, loss_*   regularizer, regularizer_*   intercept   sample_weight (n,)
     kernels_dtype       float32 where the entries were rounded to that
     strategy            of several classes, whose numbers y holds
+    sample_names, kernel_names    a text, JSON: [["a", "b", ...]], each way in which they are named
     lower, upper        certified bounds of the optimal value
 
 Parameters of loss and regulariser follow under their own names: loss_epsilon, regularizer_p. Groups are written as
@@ -13,6 +14,7 @@ neither problem nor solution goes under a name that begins with info_.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, fields
 from difflib import get_close_matches
@@ -21,16 +23,19 @@ from typing import Any
 
 import numpy as np
 
+from mklref._names import Naming
 from mklref._own import own_class
 from mklref._typing import Array
+from mklref._untrusted import parse_json
 from mklref._validate import as_float_array, checked_choice, shown
-from mklref.exceptions import InvalidInput, InvalidParameter, NotApplicable
-from mklref.kernels import KernelStack
+from mklref.exceptions import InvalidInput, InvalidParameter, NotApplicable, UnsafeFile
+from mklref.kernels import KernelStack, stack
 from mklref.losses import LOSSES, Loss
 from mklref.multiclass import MulticlassProblem
 from mklref.problem import Problem, require_problem
 from mklref.regularizers import NAMED, ConcaveFunction, Regularizer
 from mklref.regularizers.groups import group_owners
+from mklref.solution import saved_names
 from mklref.testing.answer import REGULARIZERS, Answer, kinds_of
 
 Record = dict[str, Any]
@@ -40,14 +45,15 @@ PROBLEM, SOLUTIONS = ("mklref-problem-1",), ("mklref-solution-1", "mklref-soluti
 
 _PROBLEM_FIELDS = (
     "format", "name", "kernels", "kernels_dtype", "y", "strategy", "C", "sample_weight", "intercept", "loss",
-    "regularizer", "lower", "upper",
+    "regularizer", "lower", "upper", "sample_names", "kernel_names",
 )  # fmt: skip
 _SOLUTION_FIELDS = (
     "dual_coef", "weights", "intercept", "objective", "lower", "converged", "format", "name", "status", "solver",
-    "certificate",  # of a saved `Solution`, whose entries are claims that are checked
     "sample_names", "kernel_names",
+    "certificate",  # of a saved `Solution`, whose entries are claims that are checked
     "value", "claimed", "raw", "raw_dual_coef", "raw_weights",  # and others, which are not
 )  # fmt: skip
+NAMES = ("sample_names", "kernel_names")
 _FREE = "info_"
 _VECTORS = ("weights", "scale", "omega")
 
@@ -88,7 +94,13 @@ def record_of_problem(problem: Problem, **more: Any) -> Record:
     }
     if problem.sample_weight is not None:
         record["sample_weight"] = problem.sample_weight
-    return record
+    return record | names_of(problem.kernels)
+
+
+def names_of(named: Any) -> Record:
+    """The names that a stack, or a solution, has of samples and kernels, as texts, which all formats hold."""
+    given = {name: getattr(named, name) for name in NAMES}
+    return {name: json.dumps(own) for name, own in given.items() if own}
 
 
 def problem_from_record(record: Mapping[str, Any]) -> Problem:
@@ -108,7 +120,7 @@ def problem_from_record(record: Mapping[str, Any]) -> Problem:
     several = "strategy" in record
     kind: Any = partial(MulticlassProblem, strategy=_text(record, "strategy", "")) if several else Problem
     made: Problem = kind(
-        kernels_of(record),
+        stack_of(record),
         _vector(record["y"], "y"),
         C=_number(record.get("C", 1.0), "C"),
         loss=loss,
@@ -134,6 +146,7 @@ def answer_from_record(record: Mapping[str, Any]) -> Answer:
         numbers.get("objective"),
         numbers.get("lower"),
         None if converged is None else _flag(converged, "converged"),
+        **{name: _namings(record, name) for name in NAMES},
     )
 
 
@@ -224,6 +237,15 @@ def _made(record: Mapping[str, Any], prefix: str, kind: type) -> Any:
     return kind(**arguments)
 
 
+def stack_of(record: Mapping[str, Any]) -> KernelStack:
+    """The stack, with the names that the record has."""
+    kernels = kernels_of(record)
+    kernels = stack(kernels, *_namings(record, "kernel_names", len(kernels))[:1])
+    if "sample_names" in record:
+        kernels.sample_names = _namings(record, "sample_names", kernels.shape[1])
+    return kernels
+
+
 def kernels_of(record: Mapping[str, Any]) -> Any:
     """The stack, or the matrices in the type whose rounding they carry: it says how much of indefiniteness is that."""
     if isinstance(record["kernels"], KernelStack):
@@ -275,6 +297,15 @@ def _number(value: Any, name: str) -> float:
     if array.size != 1 or array.dtype.kind not in "iuf":
         raise InvalidParameter(f"{name} = {shown(value)} is no number.")
     return float(as_float_array(array, name, InvalidParameter).ravel()[0])
+
+
+def _namings(record: Mapping[str, Any], name: str, n: int | None = None) -> tuple[Naming, ...]:
+    """Names of n samples or kernels, as a text of JSON, or as a saved `Solution` has them."""
+    given = record.get(name, ())
+    try:
+        return saved_names({name: parse_json(given.encode(), name) if isinstance(given, str) else given}, name, n)
+    except (TypeError, ValueError, UnsafeFile) as other:
+        raise InvalidInput(f'{name} is no JSON of names, such as [["a", "b"]] of two: {other}.') from other
 
 
 def _flag(value: Any, name: str) -> bool:
