@@ -14,7 +14,7 @@ from mklref._latex.parts import number
 from mklref.exceptions import InvalidParameter, NotApplicable
 from mklref.formulations import FORMULATIONS
 from mklref.losses import LOSSES
-from mklref.regularizers import HalfPower
+from mklref.regularizers import HalfPower, PowerRoot, RootPlusLinear, SmoothedRoot
 from mklref.report import render
 from mklref.signed import SignedProblem
 
@@ -43,6 +43,14 @@ def assert_balanced(latex):
     assert latex.count(r"\begin") == latex.count(r"\end")
     assert "None" not in latex
     assert "  +" not in latex
+    assert "+ -" not in latex
+
+
+class Own(PowerRoot):
+    """A concave function of somebody's own, of which only the symbol is known."""
+
+    def value(self, x):
+        return super().value(x)
 
 
 REGULARIZERS = {
@@ -73,6 +81,23 @@ REGULARIZERS = {
     ),
     mklref.WeightedL1([1.0, 2.0, 3.0]): (r"\omega_m\, \rho_m", r"g_m \le \omega_m", r"\omega_m^2\, \theta_m"),
     mklref.Tikhonov(2, 2): (r"(2)^{1/3} \lVert\rho\rVert_{4/3}^{4/3}", "0.03125", r"2\, \lVert\theta\rVert_{2}^2"),
+    mklref.Tikhonov(2, 1 / 16): (r"(0.0625)^{1/3} \lVert\rho", r"- \lVert (g_m^2)_m \rVert_{2}^2", "0.0625\\, "),
+    mklref.ConcaveBlock(PowerRoot(3)): (
+        r"\tfrac{2}{3} \sum_m \rho_m^{3/2}",
+        r"g_m^{3}",
+        r"\tfrac{1}{6} \sum_m \theta_m^{3}",
+    ),
+    mklref.ConcaveBlock(RootPlusLinear(0.3)): (
+        r"\tfrac{7}{10}\, \rho_m",
+        r"\tfrac{5}{3}\, \sum_m \max",
+        r"\frac{0.49\, \theta_m}{1 - \tfrac{3}{10}\, \theta_m}",
+    ),
+    mklref.ConcaveBlock(SmoothedRoot(0.5)): (
+        r"\sum_m \left(\sqrt{\rho_m^2 + (1/2)^2} - 1/2\right)",
+        r"- \tfrac{1}{2}\, \sum_m \left(1 - \sqrt{1 - g_m^2}\right)",
+        r"+ \tfrac12 \sum_m \max(0,\, \theta_m - 1/2)^2 / \theta_m",
+    ),
+    mklref.ConcaveBlock(Own(2)): (r"\sum_m g(\rho_m^2)", r"g(r^2)", r"- \sum_m g^*\left(1 / (2\theta_m)\right)"),
     mklref.ElasticNet(0.3): (
         r"\tfrac{7}{10}\, \rho_m",
         r"\tfrac{5}{3}\, \sum_m \max",
@@ -174,7 +199,9 @@ def test_problems_of_several_machines_and_of_signed_weights_are_written_out():
         (1e-15, r"1 \cdot 10^{-15}"),
         (1.0 - 1e-9, "0.999999999"),
         (0.9 - 1.0, "-1/10"),
-        (2.0 / 2.1, "0.952381"),
+        (2.0 / 2.1, "20/21"),
+        (0.05, "0.05"),
+        (2.0**0.5, "1.41421"),
     ],
 )
 def test_no_number_is_written_as_another_that_is_simpler(x, said):
@@ -198,6 +225,9 @@ def test_a_statement_of_a_problem_says_what_belongs_to_it():
     groups = PROBLEM.replace(regularizer=mklref.Groups([[0, 1], [2]], p=0.25, q=0.5))
     assert r"\sigma_{1,\ell}^{-1/4} \sum_{m \in G_\ell} \sigma_{2,m}^{-1/2}" in groups.to_latex("groups")
     composite = r"d_\ell^{1/7} \left(\sum_{m \in G_\ell} \lVert v_m\rVert^{4/3}\right)^{6/7}\right)^{7/4}"
+    assert composite in groups.to_latex("cap")
+    groups = PROBLEM.replace(regularizer=mklref.Groups([[0, 1], [2]], p=0.2, q=0.3))
+    composite = r"d_\ell^{2/15} \left(\sum_{m \in G_\ell} \lVert v_m\rVert^{20/13}\right)^{13/15}\right)^{3/2}"
     assert composite in groups.to_latex("cap")
 
 

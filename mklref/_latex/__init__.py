@@ -13,7 +13,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
-from mklref._latex.parts import Parts, over, parts_of, raised
+from mklref._latex.parts import Parts, parts_of, raised
 from mklref.exceptions import NotApplicable
 from mklref.formulations import as_formulation
 
@@ -61,7 +61,7 @@ def of_machines(latex: str) -> str:
 
 def plus(*terms: str) -> str:
     """A sum of what is there."""
-    return " + ".join(term for term in terms if term)
+    return " + ".join(term for term in terms if term).replace("+ -", "- ")
 
 
 def such_that(*constraints: str) -> str:
@@ -134,12 +134,12 @@ SIMPLICES = r"\sum_\ell d_\ell\, \sigma_{1,\ell} \le 1,\quad \sum_m \sigma_{2,m}
 
 
 def _cap(s: Parts) -> str:
-    _, _, gamma, gamma0, size = s.groups
-    inner = raised(r"\lVert v_m\rVert", gamma)
-    within = raised(rf"\left(\sum_{{m \in G_\ell}} {inner}\right)", over(gamma0, gamma))
+    _, _, size, inner, outer, outermost = s.groups
+    norm = raised(r"\lVert v_m\rVert", inner)
+    within = raised(rf"\left(\sum_{{m \in G_\ell}} {norm}\right)", outer)
     sizes = raised(r"d_\ell", size)
     across = rf"\left(\sum_\ell {sizes} {within}\right)"
-    return _mixed(s, rf"\frac12 {raised(across, over('2', gamma0))}")
+    return _mixed(s, rf"\frac12 {raised(across, outermost)}")
 
 
 def _elastic_net(s: Parts) -> str:

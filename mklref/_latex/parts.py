@@ -39,8 +39,8 @@ class Parts(Penalty):
     feasible: tuple[str, ...] = (r"\mathbf 1^\top\beta = c_b",)
     general: bool = True
     """Whether the symbols stand for any problem."""
-    groups: tuple[str, str, str, str, str] = ("p", "q", r"\gamma", r"\gamma_0", r"\gamma^*")
-    """The exponents of group and kernel weights, and those of the composite penalty."""
+    groups: tuple[str, ...] = ("p", "q", r"\gamma^*", r"\gamma", r"\gamma_0/\gamma", r"2/\gamma_0")
+    """The exponents of group and kernel weights, and those of the composite penalty, from sizes to the outermost."""
     net: tuple[str, str, str, str] = (
         r"(1-\lambda)",
         r"\lambda",
@@ -128,7 +128,7 @@ def penalties(regularizer: reg.Regularizer) -> Penalty:
             return Penalty(primal, r"\min_{u \ge g^2} \tfrac12 \sqrt{u^\top E\, u}", weight_set=(ellipsoid,))
         case reg.Groups():
             return _groups_of(regularizer)
-        case reg.Power(p=p):
+        case reg.Power(p=p) | reg.ConcaveBlock(g=reg.PowerRoot(p=p)):
             return _power(p)
         case reg.HalfPower(q=q):
             return _half_power(q)
@@ -139,11 +139,19 @@ def penalties(regularizer: reg.Regularizer) -> Penalty:
             block, dual = number(block_exponent(p)), number(conjugate_exponent(p))
             return Penalty(
                 rf"\frac{{3}}{{4^{{2/3}}}} {scale(mu, '1/3')} \lVert\rho\rVert_{{{block}}}^{{4/3}}",
-                rf"{factor(1.0 / (16.0 * mu))} \lVert (g_m^2)_m \rVert_{{{dual}}}^2",
+                times(1.0 / (16.0 * mu), rf"\lVert (g_m^2)_m \rVert_{{{dual}}}^2"),
                 weight_penalty=times(mu, rf"\lVert\theta\rVert_{{{number(p)}}}^2"),
             )
         case reg.ElasticNet(lam=lam, form=form):
             return _elastic_net(lam, form)
+        case reg.ConcaveBlock(g=reg.RootPlusLinear(lam=lam)):
+            return _elastic_net(lam, "tikhonov")
+        case reg.ConcaveBlock(g=reg.SmoothedRoot(epsilon=epsilon)):
+            e = number(epsilon)
+            primal = rf"\sum_m \left(\sqrt{{\rho_m^2 + ({e})^2}} - {e}\right)"
+            dual = times(epsilon, r"\sum_m \left(1 - \sqrt{1 - g_m^2}\right)")
+            psi = rf"\tfrac12 \sum_m \max(0,\, \theta_m - {e})^2 / \theta_m"
+            return Penalty(primal, dual, (r"g_m \le 1",), psi)
         case reg.ConcaveBlock():
             dual = r"\sum_m \sup_{r \ge 0}\, \left(g_m r - g(r^2)\right)"
             return Penalty(r"\sum_m g(\rho_m^2)", dual, weight_penalty=r"-\sum_m g^*\left(1 / (2\theta_m)\right)")
@@ -218,7 +226,7 @@ def _own_exponents(regularizer: reg.Regularizer) -> dict[str, Any]:
     """Those of groups, and of a block norm with q > 2, as numbers."""
     match regularizer:
         case reg.Groups(p=p, q=q, gamma=inner, gamma0=outer):
-            return {"groups": tuple(map(number, (p, q, inner, outer, p / (p + q + 1.0))))}
+            return {"groups": tuple(map(number, (p, q, p * outer / 2.0, inner, outer / inner, 2.0 / outer)))}
         case reg.ElasticNet(lam=lam, form=form):
             rest, own = factor(1.0 - lam), factor(lam)
             penalty, bound = rf"{factor(0.5 * (1.0 - lam))} \sum_m u_m", r"\sum_m u_m \le 1"
@@ -232,7 +240,8 @@ def number(x: float) -> str:
     r"""A number as its reader would write it: 4/3, \infty, 0.1, 2 \cdot 10^{-7}, and 1 + 10^{-7} not as 1."""
     if np.isinf(x):
         return r"\infty"
-    near = Fraction(x).limit_denominator(12)
+    decimal = abs(float(f"{x:.6g}") - x) <= 1e-14 * abs(x)  # else 20/13 is exact, and 1.53846 is not
+    near = Fraction(x).limit_denominator(12 if decimal else 99)
     if abs(float(near) - x) <= 1e-14 * abs(x):
         return str(near)
     texts = (f"{x:.{digits}g}" for digits in range(6, 18))
@@ -244,14 +253,6 @@ def number(x: float) -> str:
 def factor(x: float) -> str:
     r"""A number before a symbol: \tfrac{1}{10} x, since 1/10 x reads as one over 10 x."""
     return re.sub(r"(\d+)/(\d+)", r"\\tfrac{\1}{\2}", number(x))
-
-
-def over(one: str, other: str) -> str:
-    """The quotient of two exponents, as symbols or as one number."""
-    try:
-        return number(float(Fraction(one) / Fraction(other)))
-    except ValueError:
-        return f"{one}/{other}"
 
 
 def times(x: float, symbol: str) -> str:
