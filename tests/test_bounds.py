@@ -185,6 +185,7 @@ def test_corollaries_9_and_10(p):
     assert margin == pytest.approx(0.1 + 2 * R / gamma * math.sqrt(inner / n) + tail)
     larger = risk_bound(0.1, n, M, p, lipschitz=3.0, delta=delta, kernel_radius=R, radius=2.0)
     assert larger - 0.1 - tail == pytest.approx(2.0 * (ours - 0.1 - tail))
+    assert radius_margin_bound(0.1, n, M, p, margin=1.0) == risk_bound(0.1, n, M, p, lipschitz=1.0)  # with defaults
 
 
 def test_example_1_does_not_depend_on_p():
