@@ -43,6 +43,7 @@ _COLLAPSED = 1e-6
 """Share of q that leaves nothing of it."""
 _CRAWLING, _SHORTER = 0.1, 0.1
 _BISECTIONS = 30
+_TINY = float(np.finfo(float).tiny)
 _RIDGE = 1e-13
 _WELL_INSIDE = 0.98
 """Share of the bound of R*'s domain, where it has one, below which Newton's method starts."""
@@ -171,7 +172,7 @@ class _Dual:
         become shorter.
         """
         value, g = self.value(z, share)
-        last = np.inf
+        last, whole = np.inf, -_TINY
         for _ in range(_NEWTON_STEPS):
             weights = self.weights(g)
             step = self._direction(z, share, g, weights)
@@ -199,6 +200,9 @@ class _Dual:
                 if value_there <= new_value:  # slopes that overflow tell nothing
                     t, new_value, new_g = beyond, value_there, g_there
             z, share, value, g = z + t * dz, share + t * dshare, new_value, new_g
+            if len(self.D) == 1 and t == 1.0 and -slope * min(1.0, slope / whole) ** 2 < accuracy * size:
+                break  # the next slope is below the accuracy: each is like the square of the one before
+            whole = slope if t == 1.0 else -_TINY
             if time.perf_counter() > deadline:
                 break
         return z, share

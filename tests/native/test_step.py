@@ -255,10 +255,15 @@ def test_problems_whose_solution_is_at_a_kink_are_solved(seed, family):
 
 
 @pytest.mark.parametrize(
-    ("regularizer", "most"), [(ElasticNet(1e-7), 3.0), (ElasticNet(1e-7, "ivanov"), 3.0), (Power(1.0001), 4.7)], ids=str
+    ("regularizer", "most"),
+    [(ElasticNet(1e-7), 3.0), (ElasticNet(1e-7, "ivanov"), 3.0), (Power(1.0001), 4.7), (Lp(2), 4.0)],
+    ids=str,
 )
 def test_each_relative_begins_near_its_minimum(regularizer, most, monkeypatch):
-    """Newton directions for each: 4.0, 4.1 and 6.0 from the minimum of the one before, 2.4, 2.4 and 3.5 as it is."""
+    """Newton directions for each: 4.0, 4.1 and 6.0 from the minimum of the one before, 2.5, 2.4 and 3.0 as it is.
+
+    Lp(2) has one relative, itself: 4.3 if a last direction were asked whether it is the last, 3.3 as it is.
+    """
     calls = {"_direction": 0, "minimised": 0}
     for name, own in [(name, getattr(_Dual, name)) for name in calls]:
 
