@@ -207,13 +207,26 @@ def _sharper(problem: Problem, betas: Sequence[Array], weights: Any, intercept: 
     return None if None in images else certify_images(problem, betas, images, weights, intercept)
 
 
-def certify_for(problem: Problem, dual_coef: Any, weights: Any, tol: float) -> Certificate:
-    """What `certify` says, or what a product in any order does where that is enough for `tol`."""
-    if isinstance(problem.kernels, ArrayStack) and problem.n_samples >= _LARGE:
+def product_for(problem: Problem) -> Callable[[Array], Array] | None:
+    """The product beta -> K_m beta (M, n) whose values `certify_for` takes, if it is made in any order at all."""
+    return problem.kernels.apply if isinstance(problem.kernels, ArrayStack) and problem.n_samples >= _LARGE else None
+
+
+def certify_for(
+    problem: Problem, dual_coef: Any, weights: Any, tol: float, products: Array | None = None
+) -> Certificate:
+    """What `certify` says, or what a product in any order does where that is enough for `tol`.
+
+    Of one machine `products` are those of `product_for` at this beta, if they are known.
+    """
+    if product_for(problem) is not None:
         with np.errstate(over="ignore", invalid="ignore"):
             betas = checked_dual(problem, dual_coef)
             owners = [machine.problem for machine in problem.machines]
-            images = _each_image(list(zip(owners, betas, strict=True)), in_any_order=True)
+            if products is None:
+                images = _each_image(list(zip(owners, betas, strict=True)), in_any_order=True)
+            else:
+                images = [AnyOrder(products)]
             found = certify_images(problem, betas, images, weights, None)
         if found.is_optimal(tol):
             return found

@@ -16,7 +16,7 @@ This file holds what every loss shares: rows of Q that are formed when first tou
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,8 @@ class Together:
 
     problem: Any
     forms: Any
+    product: Callable[[Array], Array] | None = None
+    """That of a certificate, beta -> K_m beta, if one machine is to take it once (`QuadraticForms.product`)."""
 
     @property
     def machines(self) -> Sequence[Any]:
@@ -63,6 +65,11 @@ class Together:
     def split(self, beta: Array) -> list[Array]:
         """The dual point of each machine, from those of all."""
         return np.split(beta, np.cumsum([len(machine.beta) for machine in self.machines])[:-1])
+
+    @property
+    def products(self) -> Array | None:
+        """K_m beta (M, n) as a certificate takes them, where the last update made them so."""
+        return getattr(self.forms, "products", None)
 
     def images(self) -> list[Array] | None:
         """Copies of K_m beta_p, (M, n_p), where all are known."""
@@ -98,15 +105,16 @@ class Together:
         history: History,
         tol: float,
         images: list[Array] | None = None,
+        products: Array | None = None,
     ) -> Solution:
-        """The point and its best intercept, with a certificate from these images or from scratch.
+        """The point and its best intercept, with a certificate from these images or products, or from scratch.
 
         The certificate decides about the status OPTIMAL.
         """
         betas = self.split(beta)
         rows = self.problem.join(betas)
         if images is None:
-            certificate = certify_for(self.problem, rows, weights, tol)
+            certificate = certify_for(self.problem, rows, weights, tol, products)
         else:
             certificate = certify_images(self.problem, betas, images, weights, None)
         status = status.confirmed(certificate.is_optimal(tol))

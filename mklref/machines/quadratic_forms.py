@@ -10,6 +10,7 @@ so that bounds of the optimum stay valid without reading it, and it is read agai
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,10 @@ class QuadraticForms:
         self.squares = np.zeros(M)
         self.watched = np.ones(M, dtype=bool)
         self.rows_read = 0.0
+        self.product: Callable[[Array], Array] | None = None
+        """What gives K_m beta of all kernels at the next update, in place of the loops."""
+        self.products: Array | None = None
+        """What it gave for the present beta, read-only: a certificate may take it."""
         self._lengths = stack.own_lengths
         self._traces = np.sqrt(np.maximum(stack.traces(), 0.0))
         self._age = np.zeros(M, dtype=int)
@@ -70,6 +75,12 @@ class QuadraticForms:
     def update(self, beta: Array) -> None:
         """Bring the watched kernels to beta; squares of the others become upper bounds."""
         point, watched = beta.copy(), np.flatnonzero(self.watched)
+        self.products = None
+        if self.product is not None:
+            self.products, self.product = self.product(point), None
+            self.products.flags.writeable = False
+            self.rows_read += min(map(self._reads, (point, point - self._points[-1]))) * len(self.squares)
+            self.adopt(self.products.copy(), point)
         ages = self._age[watched]
         for age in set(ages.tolist()):
             kernels, step = watched[ages == age], point - self._points[age]

@@ -32,7 +32,7 @@ from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
 from mklref.native import tuning
 from mklref.native.large_q import LargeQ
-from mklref.native.point import Patience, Point, compared, losses_of_nothing, misled, nearer
+from mklref.native.point import Patience, Point, as_certified, compared, losses_of_nothing, misled, nearer
 from mklref.native.step import Cut, shortened, step
 from mklref.native.working_set import watch_the_largest, widened
 from mklref.regularizers import BlockNorm
@@ -85,8 +85,7 @@ class Loop:
         """What gaps are compared with where the optimum is 0."""
         self.rounding = 0.0
         """What the certificate will add to the gap, as far as it is known to matter."""
-        self.target = 0.0
-        """The gap to reach."""
+        self.target = 0.0  # the gap to reach
         self.inner_gap = self.asked = np.inf
         """The gap to which machines are solved, and that to which the last one was."""
         self.unit = 0.0
@@ -162,6 +161,7 @@ class Loop:
         """Solve the machine at these weights and bound the optimum from what it found."""
         self.machine.move(weights)
         self.asked = self.inner_gap
+        as_certified(self, self.centre)
         self.machine.solve(self.asked)
         return self.best.note(self.assess(weights, solved=True))
 
@@ -190,6 +190,7 @@ class Loop:
             value=value,
             working_gap=upper - known,
             images=machine.images() if self.problem.kernels.losable else None,
+            products=machine.products,
         )
         if self.hopeful is None or point.working_gap < self.hopeful.working_gap:
             self.hopeful = point
@@ -380,7 +381,7 @@ class Loop:
         """The point with its certificate; of a one-class machine f = 0 where that is as good, for all that is known."""
         others = status, self.history(), self.tol, images
         with blas_threads(self.problem.n_samples):
-            found = self.machine.solution(point.beta, point.weights, *others)
+            found = self.machine.solution(point.beta, point.weights, *others, point.products)
             if self.problem.intercept_cost and found.objective + found.certificate.rounding > 0.0:
                 nothing = self.machine.solution(point.beta, np.zeros_like(point.weights), *others)
                 return min(nothing, found, key=lambda solution: solution.certificate.gap)

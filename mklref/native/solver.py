@@ -15,6 +15,7 @@ from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref._validate import checked_flag
 from mklref.certificate import certify
+from mklref.certificate.numerical import product_for
 from mklref.exceptions import Interrupted, InvalidParameter, KernelsLost, NotApplicable
 from mklref.kernels.factor_stack import FactorStack
 from mklref.machines import machine_for
@@ -122,7 +123,7 @@ def _solved(
 ) -> Solution:  # fmt: skip
     """`solve` for kernels as matrices; the `last` one goes by way of no other problem."""
     with blas_threads():
-        run, status = run_from(problem, start, None, tol, max_iter, deadline, callback, progress)
+        run, status = run_from(problem, start, None, tol, max_iter, deadline, callback, progress, certified=True)
 
         def nearly() -> Solution:
             return run.kept_solution() or run.solution(Status.INTERRUPTED)
@@ -241,10 +242,12 @@ def run_from(
     deadline: float = np.inf,
     callback: Callable[[Record], object] | None = None,
     progress: bool = False,
+    certified: bool = False,
 ) -> tuple[Loop, Status]:
     """The loop with these options, from a start or none, and why it ended.
 
-    The forms, if there are any, are those of a machine on the same kernels that is no longer used.
+    The forms, if there are any, are those of a machine on the same kernels that is no longer used. If the last point
+    will be `certified` by itself, what that reads of the kernels serves both.
     """
     left, given = deadline - time.perf_counter(), start is not None
     recorder: Recorder[Record] = Recorder(
@@ -260,6 +263,7 @@ def run_from(
 
     with recorder.running(interrupted), _losses_carry(kept), blas_threads():
         loop = _loop(problem, start, forms, tol, recorder)
+        loop.machine.product = product_for(problem) if certified and not problem.several else None
         if start is None and loop.bounded_dual and problem.intercept_cost:
             start = _inside_the_domain(loop)
             if start is not None:

@@ -14,11 +14,12 @@ from makers import PAIRS, SCALE, make_problem
 from native.solving import ACROSS, checked, every_loss, loop_on, overlap
 
 import mklref
-from mklref.certificate import certify, repair
+from mklref.certificate import certify, certify_for, repair
 from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType
+from mklref.kernels import ArrayStack
 from mklref.machines import machine, machine_for, quadratic_forms, smo, twin
 from mklref.machines.newton import NewtonMachine
-from mklref.native import AVAILABLE
+from mklref.native import AVAILABLE, tuning
 from mklref.native.loop import Loop
 from mklref.regularizers import ConcaveBlock, ElasticNet, Fixed, Groups, Lp, Power, SmoothedRoot, Tikhonov, WeightedL1
 from mklref.solution import Status
@@ -246,6 +247,24 @@ def test_a_certificate_that_disagrees_takes_the_claim_back(monkeypatch):
     for judge, name in ((machine, "certify_for"), (mklref._polish, "certify")):
         monkeypatch.setattr(judge, name, wide)
     assert mklref.solve(problem).status is Status.STALLED
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared"])
+@pytest.mark.parametrize("squared", [tuning.SQUARED, 1e9], ids=["as it is", "too early"])
+def test_the_last_point_and_its_certificate_share_a_read(loss, squared, monkeypatch):
+    """Where the last point is known too early, one more read is all it costs; either way the certificate is its own."""
+    problem, reads = make_problem(loss=loss, n=140, regularizer=Lp(2)), []
+    add, product = quadratic_forms.QuadraticForms._add, ArrayStack.apply
+    monkeypatch.setattr(tuning, "SQUARED", squared)
+    monkeypatch.setattr(
+        quadratic_forms.QuadraticForms, "_add", lambda *the: (len(the[2]) and reads.append("loops")) or add(*the)
+    )
+    monkeypatch.setattr(ArrayStack, "apply", lambda *the: reads.append("product") or product(*the))
+    solution = mklref.solve(problem)
+    assert solution.status is Status.OPTIMAL
+    assert reads.count("product") == (1 if squared < 1.0 else 2)
+    assert len(reads) == solution.history.counters["machines"] + (squared > 1.0)
+    assert solution.certificate == certify_for(problem, solution.dual_coef, solution.weights, 1e-6)
 
 
 @every_loss
