@@ -240,7 +240,8 @@ class CentralPath:
     def _inwards(self) -> Array:
         """A dual point strictly inside the box with 1'beta = c_b, near that of the machine."""
         machine = self.machine
-        size = 2.0 * max(float(np.abs(machine.beta).max()), _SMALL * float(np.abs(machine.linear).max()))
+        alone = float(np.abs(machine.linear).max()) / (float(machine.diagonal.max()) or 1.0)  # in the unit of beta
+        size = 2.0 * max(float(np.abs(machine.beta).max()), _SMALL * alone)
         lower, upper = np.maximum(machine.lower, machine.beta - size), np.minimum(machine.upper, machine.beta + size)
         share = 0.5
         if self.problem.intercept:
