@@ -23,6 +23,7 @@ _NEAREST, _SHARP = 36.0, 0.1
 """Of s: the last t is 1 but for its last digit; and how well the best s is known."""
 _AND_OF_T = 1.0, 1.25
 """Of dq: t beta is rounded, too, which mostly matters little."""
+_TINY = sys.float_info.min
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -136,24 +137,35 @@ def compared(loop: Any, start: Point) -> tuple[Point, bool] | None:
 def equal_weights(machine: Machine | JointMachine) -> Array:
     """The weights (M,) of equal block norms, which are the same for all norms if R is homogeneous of degree 2.
 
-    Else norms of 1, unless the data's are by orders others: those of functions of the smallest kernel as large as the
-    targets, or as is worth it: R is no more than f = 0 loses. Weights that are too large fall at once, unless they are
-    by orders: those of large kernels are bounded.
+    Else they are those of functions of the smallest kernel that make up the targets, in whatever unit these and the
+    kernels are, or as is worth it: R is no more than f = 0 loses. Weights that are too large fall at once, unless they
+    are by orders: those of large kernels are bounded. Where psi is sparse those of the largest kernel are smaller, and
+    better unless they are by orders others.
     """
     regularizer, norms = machine.problem.regularizer, np.ones(machine.problem.n_kernels)
     losses = losses_of_nothing(machine)
     if regularizer.degree != 2.0 and losses > 0.0:
         scores = np.sqrt(np.mean([own.forms.diagonals.mean(axis=1) for own in machine.machines], axis=0))
-        targets = max(float(np.abs(own.problem.y).max()) for own in machine.machines)
+        first = tuning.FIRST_SCORES / np.sqrt(len(scores))
+        targets = first * max(_size_of_targets(own.problem) for own in machine.machines)
         if scores.any() and targets > 0.0:
-            most = norms * min(targets / float(scores[scores > 0.0].min()), sys.float_info.max)
+            alike, most = (
+                np.full_like(scores, np.clip(targets / float(of), _TINY, sys.float_info.max))
+                for of in (scores.max(), scores[scores > 0.0].min())
+            )
             while regularizer.value(most) > losses:
                 most *= 0.5
             other = np.minimum(most, quotient(np.full_like(scores, tuning.LARGEST_SCORES * targets), scores))
             other[scores == 0.0] = most[0]
-            if np.abs(np.log(other)).max() > np.log(tuning.ORDERS):
-                norms = other
+            curved = regularizer.polyhedral(len(scores)) is None
+            norms = other if curved or np.abs(np.log(other / alike)).max() > np.log(tuning.ORDERS) else alike
     return np.asarray(regularizer.weights_from_norms(norms))
+
+
+def _size_of_targets(problem: Any) -> float:
+    """The mean of |y_i|, of real ones from the best constant where there is an intercept."""
+    real = problem.loss.targets == "real"
+    return float(np.abs(problem.y - middle_intercept(problem, np.zeros(len(problem.y))) * real).mean())
 
 
 def closed_form(problem: Any, point: Point, least: Array | float = 0.0) -> Array:

@@ -33,6 +33,7 @@ from mklref.regularizers import (
     Tikhonov,
     WeightedL1,
 )
+from mklref.regularizers.rescaled import Rescaled
 from mklref.solution import Status
 
 REGULARIZERS = (*(Lp(p) for p in (1, 1 + 1e-6, 1.01, 4 / 3, 2, 4, np.inf)), Fixed([0.5, 0.0, 1.0, 0.3]), *FAMILIES)
@@ -317,15 +318,36 @@ def test_first_functions_of_large_kernels_are_not_orders_larger_than_the_targets
     problem = make_problem(n=12, M=2, C=1e3, regularizer=HalfPower(1.2))
     small, other = problem.kernels.dense()
     problem = problem.replace(kernels=[small, 1e20 * other])
-    norms = 1.0 / np.sqrt([np.trace(small) / 12, 1e20 * np.trace(other) / 12])
+    norms = tuning.FIRST_SCORES / np.sqrt([2.0 * np.trace(small) / 12, 2e20 * np.trace(other) / 12])
     expected = problem.regularizer.weights_from_norms(norms * [1.0, tuning.LARGEST_SCORES])
     np.testing.assert_allclose(equal_weights(loop_on(problem).machine), expected, rtol=1e-12)
 
 
-def test_first_weights_of_ordinary_data_are_those_of_norms_of_1():
-    """Norms at the data's own scale, which differs less than by orders, took a third more machines."""
-    machine = loop_on(make_problem(n=12, M=3, loss="squared", C=1e-2, regularizer=Power(1.0))).machine
-    np.testing.assert_array_equal(equal_weights(machine), Power(1.0).weights_from_norms(np.ones(3)))
+@pytest.mark.parametrize("regularizer", [Power(1.0), HalfPower(1.2), ElasticNet(0.3), Tikhonov(2.0, 1.0)])
+def test_first_norms_are_in_the_unit_of_kernels_and_targets(regularizer):
+    """Norms of 1 were first in some unit, others in one that is by orders another; and targets counted from 0."""
+    problem = make_problem(n=12, M=3, loss="squared", C=1.0, regularizer=regularizer)
+    first = equal_weights(loop_on(problem).machine)
+    for s in (2.0**-40, 2.0**40):
+        scaled = Rescaled.of(regularizer, 1.0 / np.sqrt(s))  # the same functions have the same penalty
+        larger = problem.replace(kernels=s * problem.kernels.dense(), regularizer=scaled)
+        np.testing.assert_allclose(s * equal_weights(loop_on(larger).machine), first, rtol=1e-12)
+    moved = problem.replace(y=problem.y + 1e6)
+    np.testing.assert_allclose(equal_weights(loop_on(moved).machine), first, rtol=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["squared", "squared_hinge"])
+@pytest.mark.parametrize("regularizer", [Power(1.0), ElasticNet(0.3), Groups([[0, 2], [1, 3]], 0.5, 0.5)])
+def test_a_run_is_the_same_in_every_unit_of_the_kernels(regularizer, loss):
+    problem, taken = make_problem(n=24, M=4, loss=loss, C=100.0, regularizer=regularizer), []
+    for s in (2.0**-40, 1.0, 2.0**40):
+        scaled = Rescaled.of(regularizer, 1.0 / np.sqrt(s))
+        if regularizer.degree == 2.0:
+            larger = problem.replace(kernels=s * problem.kernels.dense(), C=100.0 / s)
+        else:
+            larger = problem.replace(kernels=s * problem.kernels.dense(), regularizer=scaled)
+        taken.append(len(checked(larger).history))
+    assert max(taken) <= min(taken) + 1, taken
 
 
 def test_first_norms_that_overflow_are_cut_off():
