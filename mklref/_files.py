@@ -9,9 +9,9 @@ import posixpath
 import shutil
 import struct
 import tokenize
-import warnings
 import zipfile
 import zlib
+from ast import literal_eval
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -252,12 +252,9 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | Pa
     where = f"{path}, member {info.filename!r}"
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise UnsafeFile(f"{where} is packed by a method that NumPy does not write.")
-    with archive.open(info) as member, warnings.catch_warnings():
-        warnings.simplefilter("error")  # of headers as Python 2 wrote them
+    with archive.open(info) as member:
         try:
-            version = np.lib.format.read_magic(member)
-            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, fortran_order, dtype = read(member, max_header_size=_MAX_HEADER)
+            shape, fortran_order, dtype = _read_header(member)
         except _HEADER_DAMAGE as damaged:
             raise UnsafeFile(f"{where} is not an array: {damaged}.") from damaged
         if dtype.hasobject:
@@ -278,6 +275,22 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: str | Pa
         raise UnsafeFile(f"{where} is damaged: it ends after {at} of {size} bytes.")
     _require_sound(data, dtype, where)
     return data.view(dtype).reshape(shape, order="F" if fortran_order else "C")
+
+
+def _read_header(member: Any) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """NumPy's header of an array, if it is a literal: of others, as Python 2 wrote them, NumPy would only warn."""
+    version = np.lib.format.read_magic(member)
+    read, width = np.lib.format.read_array_header_2_0, 4
+    if version == (1, 0):
+        read, width = np.lib.format.read_array_header_1_0, 2
+    size = member.read(width)
+    text = member.read(min(int.from_bytes(size, "little"), _MAX_HEADER))
+    try:
+        literal_eval(text.decode("latin1"))
+    except SyntaxError as none:
+        raise ValueError(f"its header is no literal, as those of Python 2: {none}") from none
+    found: tuple[tuple[int, ...], bool, np.dtype[Any]] = read(BytesIO(size + text), max_header_size=_MAX_HEADER)
+    return found
 
 
 def _require_sound(data: Any, dtype: Any, where: str) -> None:

@@ -16,9 +16,13 @@ _ONE = threading.Lock()
 class _Line:
     """A label, a bar, other columns and the time since it began; if not shown nothing is imported or printed."""
 
+    _bar: Any = None
+    _mine = False
+    """Whether this line is the one that is shown."""
+
     def __init__(self, shown: bool, label: str, total: float | None, column: str, **fields: Any) -> None:
-        self._bar: Any = None
-        if not shown or not _ONE.acquire(blocking=False):
+        self._mine = shown and _ONE.acquire(blocking=False)
+        if not self._mine:
             return
         from rich.console import Console
         from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
@@ -32,7 +36,12 @@ class _Line:
         if self._bar is not None:
             self._bar.stop()
             self._bar = None
+        if self._mine:
+            self._mine = False
             _ONE.release()
+
+    __del__ = close
+    """Where Ctrl-C came before anybody had the line to close it, no other one would ever be shown."""
 
 
 class Steps(_Line):

@@ -1,4 +1,4 @@
-"""How many threads the compiled loops may use, and the linear algebra library.
+"""What is set for the whole process: threads of compiled loops and of linear algebra, and filters of warnings.
 
 NumPy and SciPy may bring one pool of BLAS threads each, and idle BLAS threads spin. On a machine with few cores they
 then take turns with the threads of the passes: a factorisation of order 300 takes forty times as long, and at order
@@ -6,7 +6,8 @@ then take turns with the threads of the passes: a factorisation of order 300 tak
 and all of them for a large factorisation.
 
 The number is one of the process, whoever sets it. So the first of several solvers that run at a time sets it to one,
-and the last one that ends restores it: each has the bits that it has alone.
+and the last one that ends restores it: each has the bits that it has alone. So it is with filters of warnings: where
+each thread restored those it has found, what stays is what some other thread had set meanwhile.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
 from typing import TYPE_CHECKING, Any
+from weakref import WeakSet
 
 from mklref.exceptions import InvalidParameter
 
@@ -45,12 +48,47 @@ _share: ContextVar[int] = ContextVar("share", default=sys.maxsize)
 _LARGE = 1500
 """Order of a large factorisation."""
 _LOCK = threading.Lock()
-_LIMIT = ExitStack()
-"""Restores the number of threads that there was before the first of the contexts with one thread."""
-_inside = 0
-"""How many of them there are."""
 _wide: ContextVar[bool] = ContextVar("wide", default=False)
 """Whether the innermost context has many threads."""
+
+
+class _Holder:
+    """A context that is not left yet."""
+
+
+class _Shared:
+    """A setting of the process: the first of several contexts makes it, and when the last one ends it is taken back.
+
+    Ctrl-C may come between any two steps, also within the end of a context, which then ends once more: both functions
+    may be repeated. One that is cut off again counts as long as its frame lives; the next one takes back what it left.
+    """
+
+    def __init__(self, make: Callable[[], None], take_back: Callable[[], None]) -> None:
+        self._make, self._take_back = make, take_back
+        self._holders: WeakSet[_Holder] = WeakSet()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        holder = _Holder()
+        try:
+            with _LOCK:
+                if not self._holders:
+                    self._take_back()
+                    self._make()
+                self._holders.add(holder)
+            yield
+        finally:
+            try:
+                self._end(holder)
+            except KeyboardInterrupt:
+                self._end(holder)
+                raise
+
+    def _end(self, holder: _Holder) -> None:
+        with _LOCK:
+            self._holders.discard(holder)
+            if not self._holders:
+                self._take_back()
 
 
 @contextmanager
@@ -102,15 +140,52 @@ def blas_threads(order: int = 1) -> Iterator[None]:
         finally:
             _wide.reset(token)
         return
-    global _inside
-    with _LOCK:
-        if not _inside:
-            _LIMIT.enter_context(_limited(1))
-        _inside += 1
-    try:
+    with _ONE_THREAD.held():
         yield
-    finally:
-        with _LOCK:
-            _inside -= 1
-            if not _inside:
-                _LIMIT.close()
+
+
+_before: dict[Any, int] = {}
+"""The threads that each library had before the first of the contexts with one thread."""
+
+
+def _set_to_one() -> None:
+    libraries = _controller("scipy.linalg" in sys.modules).select(user_api="blas").lib_controllers
+    _before.update({library: library.num_threads for library in libraries})
+    for library in libraries:
+        library.set_num_threads(1)
+
+
+def _restore() -> None:
+    for library, count in _before.items():
+        library.set_num_threads(count)
+    _before.clear()
+
+
+_ONE_THREAD = _Shared(_set_to_one, _restore)
+
+_saved: list[Any] = []
+"""The filters of warnings before the first of the contexts that changed them."""
+
+
+def _save_filters() -> None:
+    filters = warnings.catch_warnings()
+    filters.__enter__()
+    _saved.append(filters)
+
+
+def _restore_filters() -> None:
+    if _saved:
+        _saved[0].__exit__(None, None, None)
+        _saved.clear()
+
+
+_FILTERS = _Shared(_save_filters, _restore_filters)
+
+
+@contextmanager
+def filtering(action: Any, *categories: type[Warning], message: str = "") -> Iterator[None]:
+    """Within this context warnings of these categories are filtered, in all threads; see `warnings.filterwarnings`."""
+    with _FILTERS.held():
+        for category in categories:
+            warnings.filterwarnings(action, message, category)
+        yield

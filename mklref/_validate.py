@@ -229,7 +229,7 @@ def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKer
     float64 cannot hold; and, with the given error, a ragged sequence.
     """
     sparse = sys.modules.get("scipy.sparse")  # who has a sparse matrix has imported it; we save that time
-    if sparse is not None and sparse.issparse(data):
+    if getattr(sparse, "issparse", lambda _: False)(data):  # which is not there yet while a thread imports it
         raise InvalidType(f"{label} is a sparse matrix; give a dense array, for instance {label}.toarray().")
     require_unmasked(**{label: data})
     array = as_array(data, label, error)

@@ -21,6 +21,9 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -163,8 +166,25 @@ _BETWEEN = {"mklref", "sklearn", "joblib", "numpy", "contextlib", "concurrent", 
 """Who may stand between a user and a warning: this package, what calls estimators, and decorators."""
 
 
+_noted: ContextVar[list[str] | None] = ContextVar("noted", default=None)
+
+
+@contextmanager
+def noting_warnings() -> Iterator[list[str]]:
+    """Within it what this thread would warn of is added to the list; filters are those of all threads."""
+    notes: list[str] = []
+    token = _noted.set(notes)
+    try:
+        yield notes
+    finally:
+        _noted.reset(token)
+
+
 def warn(message: str, category: type[Warning]) -> None:
     """Warn at the line that called this package, itself or by scikit-learn, however many functions are between."""
+    if (notes := _noted.get()) is not None:
+        notes.append(message)
+        return
     level, frame = 1, sys._getframe()
     while frame.f_back is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _BETWEEN:
         level, frame = level + 1, frame.f_back

@@ -172,7 +172,7 @@ def encode_classes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
     `InvalidTarget` or `InvalidType` for what is no array of at least two classes that have an order and stay apart.
     """
     sparse = sys.modules.get("scipy.sparse")
-    if sparse is not None and sparse.issparse(y):
+    if getattr(sparse, "issparse", lambda _: False)(y):  # which is not there yet while a thread imports it
         raise InvalidType(f"y is a {type(y).__name__}; give a plain array with one class for each sample.")
     given = as_one_kind(y)
     if given.shape != (n,):

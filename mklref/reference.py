@@ -12,7 +12,6 @@ the polished point, and what is believed of it is the certificate at exactly tha
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, overload
@@ -23,6 +22,7 @@ from mklref._conic.cones import cp, use_second_order_cones
 from mklref._conic.model import Model
 from mklref._conic.polish import certified, polished
 from mklref._conic.scaling import Factors, balanced, factorize
+from mklref._threads import filtering
 from mklref._validate import checked_flag, checked_number, shown
 from mklref.exceptions import FalseClaim, InvalidParameter, InvalidType, NotApplicable, SolverFailure
 from mklref.formulations import FORMULATIONS, Formulation, as_formulation
@@ -383,9 +383,7 @@ def _worth(constraint: Any) -> float:
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Silence what cvxpy says about accuracy, and its divisions by weights of 0: the certificate says it better."""
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore", UserWarning)
-        warnings.simplefilter("ignore", FutureWarning)
+    with filtering("ignore", UserWarning, FutureWarning), np.errstate(all="ignore"):
         yield
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from dataclasses import replace
 from fractions import Fraction
 
@@ -17,7 +16,7 @@ from mklref._crosscheck import FORMULATIONS, CrossCheck, Row, crosscheck, roundi
 from mklref._crosscheck.row import distance, interval_size
 from mklref._display import outwards
 from mklref.certificate import certify
-from mklref.exceptions import FalseClaim, InvalidParameter, InvalidType, NotApplicable, SlowWarning, SolverFailure
+from mklref.exceptions import FalseClaim, InvalidParameter, InvalidType, NotApplicable, SlowWarning, SolverFailure, warn
 from mklref.formulations import dual
 from mklref.regularizers import Lp
 from mklref.solution import Status
@@ -295,7 +294,7 @@ def stalled(problem, found):
 
 
 def slow(problem, found):
-    warnings.warn("no compiler was found.", SlowWarning, stacklevel=2)
+    warn("no compiler was found.", SlowWarning)
     return found
 
 

@@ -7,6 +7,7 @@ import io
 import pickle
 import re
 import struct
+import warnings
 import zipfile
 from pathlib import Path
 
@@ -97,6 +98,20 @@ def test_hostile_members_are_refused_before_memory_is_taken(tmp_path, content, s
     archive(tmp_path / "s.npz", ("weights.npy", content))
     with pytest.raises(UnsafeFile, match=f"member 'weights.npy'.*({says})"):
         read_arrays(tmp_path / "s.npz")
+
+
+def test_while_a_file_is_read_the_warnings_of_other_threads_are_none_of_its_business(tmp_path, monkeypatch):
+    """They were errors meanwhile, and for good where two threads read files at a time."""
+    honest, before, seen = np.lib.format.read_magic, list(warnings.filters), []
+
+    def observed(member):
+        seen.append(list(warnings.filters))
+        return honest(member)
+
+    write_arrays(tmp_path / "s.npz", {"weights": np.ones(3)}, {})
+    monkeypatch.setattr(np.lib.format, "read_magic", observed)
+    read_arrays(tmp_path / "s.npz")
+    assert seen == [before, before]
 
 
 def test_a_directory_that_promises_more_than_there_is(tmp_path):

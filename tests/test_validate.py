@@ -11,6 +11,8 @@ import itertools
 import math
 import re
 import sys
+import types
+from contextlib import suppress
 from typing import NamedTuple
 
 import numpy as np
@@ -324,6 +326,26 @@ class Point(NamedTuple):
     @property
     def gap(self) -> float:
         return self.upper - self.lower
+
+
+def test_a_line_that_ctrl_c_has_cut_off_leaves_the_place_to_the_next_one(monkeypatch):
+    """Interrupted while it was made, before anybody could close it: no other line was ever shown."""
+
+    def interrupted(*_, **options):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patched, suppress(KeyboardInterrupt):
+        patched.setattr("rich.progress.Progress.start", interrupted)
+        Recorder("test", tol=1e-6, max_iter=1, progress=True)
+    assert Recorder("test", tol=1e-6, max_iter=1, progress=True)._line._mine, "and this one was not closed, either"
+    line = Recorder("test", tol=1e-6, max_iter=1, progress=True)._line
+    assert line._mine
+    line.close()
+
+
+def test_matrices_are_read_while_another_thread_imports_what_knows_sparse_ones(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.sparse", types.ModuleType("scipy.sparse"))  # as it is at first
+    assert mklref.MulticlassProblem(np.eye(3)[None], [0, 1, 2]).n_samples == 3
 
 
 def test_the_best_bounds_may_be_those_of_different_points():

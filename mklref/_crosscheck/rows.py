@@ -8,7 +8,6 @@ import signal
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -20,8 +19,9 @@ import numpy as np
 from mklref import native, reference
 from mklref._conic.scaling import Factors, factorize
 from mklref._crosscheck.row import NATIVE, Row
+from mklref._threads import filtering
 from mklref.certificate.allowance import entries_error
-from mklref.exceptions import FalseClaim, MKLError, MKLWarning, SolverFailure
+from mklref.exceptions import FalseClaim, MKLError, SolverFailure, noting_warnings
 
 
 class Job(NamedTuple):
@@ -71,10 +71,9 @@ def rows(jobs: Sequence[Job], processes: int = 1, max_time: float | None = None)
 
 def _row(job: Job, formulation: str, solver: str, known: Any = None, *, max_time: float | None = None) -> Row:
     """One answer; what a solver warns of or fails with goes into the note."""
-    solution, claim, notes, problem = None, "", [], job.problem
+    solution, claim, failed, problem = None, "", [], job.problem
     started = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    with noting_warnings() as notes:
         try:
             if formulation == NATIVE:
                 solution = native.solve(problem, tol=job.tol, max_time=max_time)
@@ -84,16 +83,11 @@ def _row(job: Job, formulation: str, solver: str, known: Any = None, *, max_time
                 solution = reference.compile(problem, formulation, factors=factors).solve(solver=solver)
         except MKLError as failure:
             claim = failure.claim if isinstance(failure, FalseClaim) else ""
-            notes.append(str(failure))
+            failed.append(str(failure))
     seconds = time.perf_counter() - started
-    for warning in caught:
-        if issubclass(warning.category, MKLWarning):
-            notes.append(str(warning.message))
-        else:
-            warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     allowed = job.tol if formulation == NATIVE else job.reference_tol
     error = rounding(problem, solution) if solution else 0.0
-    return Row(formulation, solver, seconds, solution, " ".join(notes), allowed, claim, error)
+    return Row(formulation, solver, seconds, solution, " ".join(failed + notes), allowed, claim, error)
 
 
 def rounding(problem: Any, solution: Any) -> float:
@@ -132,12 +126,10 @@ def _process(jobs: Sequence[Job]) -> Iterator[ProcessPoolExecutor]:
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     pool = ProcessPoolExecutor(1, context, _start, (jobs,))
     try:
-        with warnings.catch_warnings():
-            # Python 3.12 warns of threads at a fork; those of BLAS, the only ones, end before it and start anew after.
-            warnings.simplefilter("ignore", DeprecationWarning)
-            with _deaf():
-                first = pool.submit(os.getpid)  # which starts it
-            first.result()
+        # Python 3.12 warns of threads at a fork; those of BLAS, the only ones, end before it and start anew after.
+        with filtering("ignore", DeprecationWarning), _deaf():
+            first = pool.submit(os.getpid)  # which starts it
+        first.result()
         yield pool
     finally:
         _end(pool)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 
+from mklref._threads import filtering
 from mklref._typing import Array
 from mklref._validate import shown
 from mklref.certificate import Bounds, certify_each
@@ -276,17 +276,16 @@ def splits_of(cv: Any, y: Any, groups: Any, label: str, *, classifies: bool) -> 
     """
     every = np.arange(len(y))
     try:
-        with nullcontext() if groups is None else warnings.catch_warnings():
-            if groups is not None:
-                warnings.filterwarnings("error", "The groups parameter is ignored")
+        ignored = filtering("error", UserWarning, message="The groups parameter is ignored")
+        with nullcontext() if groups is None else ignored:
             splits = check_cv(cv, y, classifier=classifies).split(np.empty((len(y), 1)), y, groups)
             found = [(every[train], every[test]) for train, test in splits]  # masks as well
-    except UserWarning as ignored:
-        if "groups parameter is ignored" not in str(ignored):
+    except UserWarning as warned:
+        if "groups parameter is ignored" not in str(warned):
             raise
         raise InvalidParameter(
             f"{label} does not keep groups together: give a splitter that does, such as GroupKFold(5), or no groups."
-        ) from ignored
+        ) from warned
     except (ValueError, TypeError, IndexError) as refused:
         if "'groups'" in str(refused):
             raise InvalidParameter(f"{label} needs groups: give groups=groups beside X and y.") from refused

@@ -14,11 +14,11 @@ from importlib import import_module
 from threading import Lock
 from time import perf_counter, sleep
 from typing import Any, NamedTuple
-from warnings import catch_warnings, simplefilter
 
 import numpy as np
 
 from mklref import reference
+from mklref._threads import filtering
 from mklref._typing import Array
 from mklref.exceptions import InvalidTarget, MKLError
 from mklref.explore import state as states
@@ -257,8 +257,7 @@ def conic(shown: Shown, stopped: Callable[[], bool]) -> Iterator[tuple[str, Stat
 def _stated(state: State, formulation: str) -> Stated:
     begun = perf_counter()
     try:
-        with catch_warnings():  # of an inaccurate solution: where it lies is said beside it
-            simplefilter("ignore")
+        with filtering("ignore", Warning):  # of an inaccurate solution: where it lies is said beside it
             answer = reference.solve(states.problem_of(state)[0], formulation)
     except MKLError as wrong:
         return Stated(None, perf_counter() - begun, str(wrong).splitlines()[0])

@@ -166,8 +166,8 @@ class _Rows:
         places = np.argsort(self._used, kind="stable")[: len(index)]
         count, owners = len(places), self._owner[places]
         self._place[owners[owners >= 0]] = -1
+        self._data[places] = rows[:count]  # first: whatever ends this here, nobody finds the row of another sample
         self._owner[places], self._place[index[:count]] = index[:count], places
-        self._data[places] = rows[:count]
         self._touch(places)
 
     def rows(self, index: Any, columns: Any = None) -> FloatArray:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import warnings
 from io import StringIO
 from typing import Any
 from zlib import crc32
@@ -14,6 +13,7 @@ from matplotlib.figure import Figure
 
 from mklref._crosscheck.result import CrossCheck, kernel_names
 from mklref._crosscheck.row import NATIVE
+from mklref._threads import filtering
 from mklref.formulations import FORMULATIONS
 from mklref.plotting import style
 from mklref.plotting.matrices import draw_intervals
@@ -140,8 +140,7 @@ def _svg(figure: Figure, ax: Any) -> str:
         named = [handles[k] for k in order], [labels[k] for k in order]
         figure.legend(*named, loc="outside upper left", ncols=6, columnspacing=1.4, handletextpad=0.3)
     drawn = StringIO()
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph .* missing")  # from a font that the page does not use
+    with filtering("ignore", Warning, message="Glyph .* missing"):  # from a font that the page does not use
         figure.savefig(drawn, format="svg", metadata={"Date": None})
     text = drawn.getvalue()
     text = text[text.index("<svg") :]

@@ -105,6 +105,21 @@ def test_threads_that_share_a_cache_read_the_rows_they_ask_for(X, monkeypatch):
     seen[0].join()
 
 
+def test_a_cache_that_could_not_take_a_row_does_not_know_it():
+    """As where memory is lacking: the place had the row of another sample, or of none, from then on."""
+
+    class Full(np.ndarray):
+        def __setitem__(self, *_):
+            raise MemoryError
+
+    cache = _Rows(2, 4, np.float64)
+    cache.keep(np.arange(2), np.ones((2, 4)))
+    cache._data = cache._data.view(Full)
+    with pytest.raises(MemoryError):
+        cache.keep(np.array([3]), np.zeros((1, 4)))
+    assert not cache.known(np.array([3])).any()
+
+
 def test_a_copy_of_a_stack_that_was_read_has_a_reader_of_its_own(X):
     lazy = gaussian([1.0, 4.0]).fit(X, storage="lazy")
     v, expected = np.ones(40), lazy.apply(np.ones(40))

@@ -6,8 +6,9 @@ import os
 import subprocess
 import sys
 import threading
+import warnings
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
 
@@ -17,9 +18,9 @@ from makers import make_problem
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import mklref
-from mklref import _threads, native
+from mklref import _threads, native, reference
 from mklref._threads import blas_threads
-from mklref.exceptions import SolverFailure
+from mklref.exceptions import MKLWarning, SolverFailure, warn
 from mklref.kernels import ArrayStack, evaluation, gaussian
 from mklref.machines import machine
 from mklref.regularizers import Lp
@@ -78,6 +79,72 @@ def test_the_last_certificate_leaves_one_thread_to_blas(monkeypatch):
     with threadpool_limits(2, user_api="blas"):
         mklref.solve(make_problem(loss="hinge", seed=6, n=40))
     assert seen == [{1}]
+
+
+@pytest.mark.parametrize(("method", "call"), [("__enter__", 1), ("__enter__", 2), ("__exit__", 1), ("__exit__", 2)])
+def test_ctrl_c_at_the_ends_of_a_solve_leaves_the_threads_of_blas_as_they_were(method, call, monkeypatch):
+    """The context that it cuts off was counted as one at work for ever, and BLAS kept one thread."""
+    lock, calls = threading.Lock(), []
+
+    class Interrupted:
+        def __enter__(self):
+            self.step("__enter__", lock.acquire)
+
+        def __exit__(self, *_):
+            self.step("__exit__", lock.release)
+
+        def step(self, name, do):
+            calls.append(name)
+            interrupted = name == method and calls.count(name) == call
+            if not (interrupted and name == "__enter__"):
+                do()
+            if interrupted:
+                raise KeyboardInterrupt
+
+    monkeypatch.setattr(_threads, "_LOCK", Interrupted())
+    with threadpool_limits(2, user_api="blas"):
+        before = blas_now()
+        with suppress(KeyboardInterrupt), blas_threads():
+            pass
+        assert blas_now() == before
+        with blas_threads():
+            assert blas_now() == {1}
+        assert blas_now() == before
+    assert calls.count(method) > call
+
+
+def test_threads_that_silence_conic_solvers_leave_the_filters_of_warnings():
+    """Each one restored what it had found: the last one that of another thread, which ignored every `UserWarning`."""
+    before = list(warnings.filters)
+    first, second = reference._quiet(), reference._quiet()
+    for enter in (first, second):
+        enter.__enter__()
+    for leave in (first, second):
+        leave.__exit__(None, None, None)
+    assert warnings.filters == before
+
+
+def test_crosschecks_of_two_threads_note_their_own_warnings_and_leave_the_filters(monkeypatch):
+    honest, both, over = native.solve, threading.Barrier(2), threading.Event()
+
+    def solve(problem, **options):
+        both.wait(timeout=30)
+        warn(f"of C = {problem.C}", MKLWarning)
+        if problem.C == 2.0:  # which began with what the other one had set, and ends after it
+            assert over.wait(timeout=30)
+        return honest(problem, **options)
+
+    def noted(C):
+        found = mklref.crosscheck(problem.replace(C=C), formulations=["dual"], solvers=["CLARABEL"])
+        over.set()
+        return found.rows[0].note
+
+    problem = make_problem(loss="hinge", seed=6, n=12)
+    before, shown = list(warnings.filters), warnings.showwarning
+    monkeypatch.setattr(native, "solve", solve)
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(noted, [1.0, 2.0])) == ["of C = 1.0", "of C = 2.0"]
+    assert (warnings.filters, warnings.showwarning) == (before, shown)
 
 
 @pytest.mark.parametrize("around", [nullcontext, blas_threads, partial(blas_threads, 10**4)])
