@@ -47,7 +47,9 @@ else:
 _share: ContextVar[int] = ContextVar("share", default=sys.maxsize)
 _LARGE = 1500
 """Order of a large factorisation."""
-_LOCK = threading.Lock()
+_LOCK = threading.RLock()
+if hasattr(os, "register_at_fork"):  # else a process that is forked while another thread has it waits for ever
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
 _wide: ContextVar[bool] = ContextVar("wide", default=False)
 """Whether the innermost context has many threads."""
 

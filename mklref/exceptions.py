@@ -24,7 +24,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from mklref.algorithms.regularization_path import RegularizationPath
@@ -128,6 +128,10 @@ class Interrupted(KeyboardInterrupt):
         self.solution = solution
         self.path = path
         self.because = because
+
+    def __reduce__(self) -> Any:
+        """From what it was made of: Python would make a copy of the message, and take that for the solution."""
+        return type(self), (self.solution, self.path, self.because), self.__dict__
 
 
 class MKLWarning(UserWarning):

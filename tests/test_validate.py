@@ -9,6 +9,7 @@ import importlib
 import inspect
 import itertools
 import math
+import pickle
 import re
 import sys
 import types
@@ -326,6 +327,14 @@ class Point(NamedTuple):
     @property
     def gap(self) -> float:
         return self.upper - self.lower
+
+
+def test_a_copy_of_an_interrupt_says_the_same():
+    """As from another process: the message was taken for the solution, and stood in itself."""
+    told = Interrupted(mklref.solve(PROBLEM, tol=1e-2), [], "the cluster was lost")
+    copied = pickle.loads(pickle.dumps(told))
+    assert (str(copied), copied.path, copied.because) == (str(told), [], "the cluster was lost")
+    assert copied.solution.objective == told.solution.objective
 
 
 def test_a_line_that_ctrl_c_has_cut_off_leaves_the_place_to_the_next_one(monkeypatch):

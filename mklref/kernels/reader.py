@@ -6,6 +6,7 @@ one row for all widths, in its precision. The rows that were used longest ago ma
 
 from __future__ import annotations
 
+import os
 import threading
 import weakref
 from collections.abc import Iterator
@@ -65,14 +66,20 @@ class CachedReader(Reader):
 
     def __init__(self, stack: LazyStack) -> None:
         super().__init__(weakref.proxy(stack))  # which has this reader
-        self.turn = threading.RLock()
         self._samples = stack.samples(stack.precision)
         self.itemsize = self._samples.dtype.itemsize
         dear = [run for run in stack.runs if self._samples.columns(run.columns).shape[1] > _CHEAP]
         kinds = {(run.shares, run.columns) for run in dear}
         n = stack.shape[1]
-        rows = min(n, stack.cache // (n * self.itemsize * len(kinds))) if kinds else 0
-        self._caches = {kind: _Rows(rows, n, self._samples.dtype) for kind in kinds} if rows else {}
+        self._room = min(n, stack.cache // (n * self.itemsize * len(kinds))) if kinds else 0
+        self._kinds = kinds if self._room else set()
+        self.begin()
+        _READERS.add(self)
+
+    def begin(self) -> None:
+        """With nothing in the cache, and nobody who reads."""
+        self.turn, n, dtype = threading.RLock(), self.stack.shape[1], self._samples.dtype
+        self._caches = {kind: _Rows(self._room, n, dtype) for kind in self._kinds}
 
     def add(self, kernels: Any, index: Any, delta: Array, images: Array) -> None:
         sums = np.zeros((len(kernels), self.stack.shape[1]))
@@ -141,6 +148,22 @@ class CachedReader(Reader):
                 cache.keep(rows[~known], part[~known])
                 block.know(kind, on, part)
         return block
+
+
+_READERS: weakref.WeakSet[CachedReader] = weakref.WeakSet()
+
+
+def _without_other_threads() -> None:
+    """In a forked process: a thread that was reading is gone, and may have left a row half written."""
+    for reader in _READERS:
+        if reader.turn.acquire(blocking=False):
+            reader.turn.release()
+        else:
+            reader.begin()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_without_other_threads)
 
 
 class _Rows:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -167,6 +168,37 @@ def test_small_blocks_of_lazy_kernels_leave_one_thread_to_blas_wherever_they_are
             gaussian(1.0).fit(rng.normal(size=(40, columns)), storage="lazy").apply(np.ones(40))
         assert blas_now() == before
     assert [max(each) for each in seen] == [1] * 7 + [2] * 7, "a library without threads may be loaded as well"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded:DeprecationWarning")
+def test_a_process_that_is_forked_while_a_thread_reads_waits_for_nobody(rng):
+    """The thread that had its turn is gone there: the cache begins anew; of the number of threads the fork waits."""
+    lazy = gaussian([0.5, 2.0]).fit(rng.normal(size=(30, 12)), storage="lazy")
+    problem = make_problem(loss="hinge", seed=6, n=30).replace(kernels=lazy)
+    alone, reads, forked = mklref.solve(problem), threading.Event(), threading.Event()
+
+    def read():
+        with lazy.reader.turn:
+            with _threads._LOCK:
+                reads.set()
+                forked.wait(timeout=0.2)  # in vain: the fork comes after
+            forked.wait(timeout=30)
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    reads.wait()
+    if not (child := os.fork()):
+        try:
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+            signal.alarm(20)
+            np.testing.assert_allclose(mklref.solve(problem).objective, alone.objective, rtol=1e-9)
+            os._exit(0)
+        finally:
+            os._exit(1)
+    forked.set()
+    thread.join()
+    assert os.waitpid(child, 0)[1] == 0
 
 
 LACKING = """
