@@ -50,10 +50,10 @@ class Persistent(BaseEstimator):  # type: ignore[misc]
         before = dict(self.__dict__)
         try:
             yield
-        except BaseException as error:
-            if not isinstance(error, ConvergenceWarning):  # which comes after the fit, if it is made an error
-                self.__dict__.clear()
-                self.__dict__.update(before)
+        except ConvergenceWarning:  # which comes after the fit, if it is made an error
+            raise
+        except BaseException:
+            self.__dict__ = before  # at once: no second Ctrl-C comes between
             raise
 
     def _remember_parameters(self) -> None:

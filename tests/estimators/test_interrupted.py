@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from concurrent.futures import CancelledError, Future
 
 import joblib
@@ -187,3 +188,25 @@ def test_folds_that_ctrl_c_left_out_of_a_candidate_count_for_what_there_is():
     np.testing.assert_allclose(found.results["mean_test_score"], [0.6, 0.7])
     np.testing.assert_allclose(found.results["n_kernels"], [2.0, 3.0])
     np.testing.assert_allclose(found.results["relative_gap"], [1e-3, 1e-2])
+
+
+def test_a_second_ctrl_c_leaves_the_model_as_it_was_too(monkeypatch):
+    """While the first one was dealt with: an estimator without parameters was left."""
+    model = MKLClassifier("linear")
+    before = dict(vars(model))
+
+    def second(frame, event, called):
+        if event == "c_return" and frame.f_code.co_name == "_fitting":
+            raise KeyboardInterrupt
+
+    def first(*_, **options):
+        sys.setprofile(second)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(base, "solve", first)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            model.fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
+    finally:
+        sys.setprofile(None)
+    assert vars(model) == before
