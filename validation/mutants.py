@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -86,8 +86,8 @@ sys.meta_path[:] = [finder for finder in sys.meta_path if not type(finder).__mod
 """What Python executes at its start in a copy: an editable installation would find its own files before those."""
 
 
-def require_imported(tree: Path) -> None:
-    """Refuse a run whose tests would import another package than the copy, in which every mutant survives.
+def require_imported(tree: Path, environment: Mapping[str, str] = os.environ) -> None:
+    """Refuse a run whose tests would import another package than the copy, and would find nothing there.
 
     Raises
     ------
@@ -95,14 +95,14 @@ def require_imported(tree: Path) -> None:
         With the place of that package, or that the copy has no compiled core; and what to do.
     """
     code = "import mklref, mklref.native as native; print(mklref.__path__[0], native.AVAILABLE)"
-    environment = {**os.environ, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
+    seen = {**environment, "PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-W", "ignore", "-c", code]
-    said = subprocess.run(command, cwd=tree, env=environment, capture_output=True, text=True, check=True).stdout
+    said = subprocess.run(command, cwd=tree, env=seen, capture_output=True, text=True, check=True).stdout
     place, _, compiled = said.strip().rpartition(" ")
     if Path(place).resolve() != (tree / "mklref").resolve() or compiled != "True":
         raise SystemExit(
-            f"The tests of the copy {tree} would import {place} (compiled core: {compiled}), and every mutant would "
-            "survive, or they would run on the twin. Run this from an environment with `pip install '.[test]'`."
+            f"The tests of the copy {tree} would import {place} (compiled core: {compiled}), and would find "
+            "nothing there, or they would run on the twin. Run this from an environment with `pip install '.[test]'`."
         )
 
 

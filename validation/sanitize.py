@@ -15,12 +15,18 @@ import sys
 import tempfile
 from pathlib import Path
 
+from validation.mutants import FOUND_FIRST, require_imported
+
 ROOT = Path(__file__).parents[1]
-FLAGS = {"address": "-fsanitize=address,undefined -fno-sanitize-recover=all", "thread": "-fsanitize=thread"}
+FLAGS = {
+    "address": "-fsanitize=address,undefined,float-cast-overflow -fno-sanitize-recover=all",
+    "thread": "-fsanitize=thread",
+}
 RUNTIME = {"address": ("libasan.so", "libubsan.so"), "thread": ("libtsan.so",)}
 OPTIONS = {
-    # Python never frees what it interned, which is no leak of the loops.
-    "ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1:abort_on_error=0:exitcode=99",
+    # Python never frees what it interned, which is no leak of the loops. Memory that nobody has written to is NaN.
+    "ASAN_OPTIONS": "detect_leaks=0:halt_on_error=1:abort_on_error=0:exitcode=99"
+    ":malloc_fill_byte=255:max_malloc_fill_size=1073741824",
     "UBSAN_OPTIONS": "halt_on_error=1:print_stacktrace=1:exitcode=99",
     # Only what was compiled for it can be judged: not Python and not BLAS.
     "TSAN_OPTIONS": "halt_on_error=1:exitcode=99:ignore_noninstrumented_modules=1",
@@ -40,6 +46,7 @@ def build(kind: str, folder: Path) -> None:
     """The package in `folder`, its loops with the sanitizer."""
     import nanobind
 
+    (folder / "sitecustomize.py").write_text(FOUND_FIRST, encoding="utf-8")
     ignored = shutil.ignore_patterns("*.so", "__pycache__")
     shutil.copytree(ROOT / "mklref", folder / "mklref", ignore=ignored)
     flags = f"{FLAGS[kind]} -O1 -g -fno-omit-frame-pointer"
@@ -71,12 +78,17 @@ def environment(kind: str, folder: Path) -> dict[str, str]:
 
 def main(arguments: list[str] | None = None) -> int:
     """Build, run the tests, return pytest's exit code."""
-    given = sys.argv[1:] if arguments is None else arguments
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if given and given[0] in ("-h", "--help"):
+        print(__doc__)
+        return 0
     kind = given.pop(0) if given and given[0] in FLAGS else "address"
     with tempfile.TemporaryDirectory() as folder:
         build(kind, Path(folder))
+        sanitized = environment(kind, Path(folder))
+        require_imported(Path(folder), sanitized)
         command = [sys.executable, "-m", "pytest", "-q", "--capture=sys", "-p", "no:cacheprovider", *(given or TESTS)]
-        return subprocess.run(command, cwd=ROOT, env=environment(kind, Path(folder)), check=False).returncode
+        return subprocess.run(command, cwd=ROOT, env=sanitized, check=False).returncode
 
 
 if __name__ == "__main__":

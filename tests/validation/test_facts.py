@@ -6,6 +6,7 @@ The table of |value - P*|: which primer states which problem, and what is said o
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from pathlib import Path
 
@@ -37,6 +38,14 @@ def git(root: Path, *arguments: str) -> None:
 
 def test_the_tests_that_run_under_sanitizers_are_there():
     assert [test for test in sanitize.TESTS if not (ROOT / test).is_file()] == []
+
+
+def test_sanitizers_refuse_to_judge_loops_that_were_not_built_for_them(monkeypatch):
+    """As those of an editable installation, which Python would find first."""
+    monkeypatch.setattr(sanitize, "build", lambda kind, folder: None)
+    monkeypatch.setattr(sanitize, "environment", lambda kind, folder: dict(os.environ))
+    with pytest.raises(SystemExit, match="would import"):
+        sanitize.main(["address", "--version"])
 
 
 @pytest.fixture
