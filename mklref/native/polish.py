@@ -143,7 +143,7 @@ def _off_the_kinks(problem: Problem, point: Point) -> Iterator[Point]:
         error = _HALF * np.concatenate([s.upper - s.lower for _, s, *_ in bounded])
         if isinstance(loss, Pinball):
             width, side = np.inf, (2.0 * loss.tau - 1.0) * problem.costs - point.dual_coef
-            error = error.max() if problem.intercept else error
+            error = np.full_like(error, error.max()) if problem.intercept else error
         else:
             width, side = loss.epsilon, point.dual_coef
         if error.max() < width and point.weights.any():
