@@ -151,7 +151,7 @@ class MarginalLikelihood:
     @cached_property
     def condition(self) -> float:
         """d'|Kbar^{-1}|d / n with d_i = Kbar_ii^{1/2}, which is 1 for a diagonal Kbar."""
-        return float(self._lengths @ np.abs(self.inverse) @ self._lengths) / self.problem.n_samples
+        return float(self._lengths @ np.abs(self._inverse) @ self._lengths) / self.problem.n_samples
 
     @cached_property
     def _lengths(self) -> Array:
@@ -188,7 +188,7 @@ class MarginalLikelihood:
             |da_m|^2 = 4 u^2 (|D X K_m alpha|^2 |D alpha|^2 + |alpha alpha' * K_m|_F^2)
             d(a_m/z_m) = da_m/z_m - a_m/z_m dz_m/z_m
         """
-        X, d, units = self.inverse, self._lengths, self.units
+        X, d, units = self._inverse, self._lengths, self.units
         spread, alpha = (X * d**2) @ X, self._alpha / np.sqrt(units)[:, None]
         errors = np.zeros((4, len(units)))
         for m, unit in enumerate(units):
@@ -233,11 +233,17 @@ class MarginalLikelihood:
         """z, one entry for each variable. theta_m z_m is the effective number of parameters of kernel m."""
         of = self.problem
         matrices = [*of.kernels.matrices, *([of.noise_kernel] if of.learn_noise else [])]
-        return np.array([float(np.vdot(self.inverse, matrix)) for matrix in matrices])
+        return np.array([float(np.vdot(self._inverse, matrix)) for matrix in matrices])
 
     @cached_property
     def inverse(self) -> Array:
         """Kbar^{-1}, (n, n)."""
+        X = self._inverse
+        return self.problem.Z.T @ X @ self.problem.Z if isinstance(self.problem, Whitened) else X
+
+    @cached_property
+    def _inverse(self) -> Array:
+        """The same in the coordinates of `problem`."""
         lower_triangle = dpotri(self._factor, lower=1)[0]
         return np.asarray(np.tril(lower_triangle) + np.tril(lower_triangle, -1).T)
 

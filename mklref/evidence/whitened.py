@@ -112,6 +112,8 @@ def definite(problem: EvidenceProblem, weights: Array, noise_variance: float) ->
                 break
         elif isinstance(problem, Whitened):
             return whitened(problem, factor, weights, noise_variance)
+        else:  # (14) overflows, as it does in all coordinates
+            break
         problem = whitened(problem, factor, weights, noise_variance)
     return None
 

@@ -21,6 +21,7 @@ from mklref.evidence import (
 )
 from mklref.evidence.likelihood import judge
 from mklref.evidence.whitened import _product, _sliced
+from mklref.exceptions import InvalidParameter
 
 
 def exact_gradient(problem: EvidenceProblem, weights: np.ndarray, noise: float) -> list[float]:
@@ -81,6 +82,7 @@ def test_other_coordinates_are_the_same_model(learn_noise):
         np.testing.assert_allclose(point.factor, plain.factor, rtol=1e-3, atol=1e-12)
         np.testing.assert_allclose(point.factor @ point.factor.T, problem.covariance(point.weights, 1e-10), atol=1e-13)
         np.testing.assert_allclose(point.alpha, plain.alpha, rtol=1e-3)
+        np.testing.assert_allclose(point.inverse, plain.inverse, rtol=1e-3)
     assert np.abs(plain.gradient[:2] / slopes[:2] - 1.0).max() > 1e-9
 
 
@@ -107,6 +109,14 @@ def test_covariances_without_a_cholesky_factor_in_float64(share, scale, learn_no
     np.testing.assert_allclose(point.factor @ point.factor.T, covariance, rtol=0.0, atol=1e-13 * covariance.max())
     assert solve(problem, start=weights, max_iter=1).history[0].objective == point.value
     assert solve(problem, "reweighted", start=weights).status is EvidenceStatus.STALLED
+
+
+def test_where_the_marginal_likelihood_overflows_no_other_coordinates_are_tried(monkeypatch):
+    """Two of them were made, in n^3 operations with twice the digits, before the error."""
+    monkeypatch.setattr("mklref.evidence.whitened.whitened", Mock(side_effect=AssertionError))
+    for K, weight in ((10.0 * np.eye(3), 1e308), (1e-300 * np.eye(3), 0.0)):
+        with pytest.raises(InvalidParameter, match="overflows"):
+            MarginalLikelihood(EvidenceProblem([K], np.full(3, 1e10), 1e-300), [weight])
 
 
 def test_whatever_a_method_returns_can_be_judged(rng):
