@@ -79,7 +79,7 @@ def require_trained(label: str, kernels: Any, samples: Iterable[Naming], of_kern
     if not isinstance(named := getattr(kernels, "sample_names", None), tuple):  # of a stack alone
         return
     require_named(label, named, samples)
-    for own, trained in product(kernels.kernel_names, of_kernels):
+    for own, trained in product(kernel_names(kernels), of_kernels):
         if (m := next((m for m, (a, b) in enumerate(zip(own, trained, strict=False)) if a != b), -1)) >= 0:
             raise InvalidInput(
                 f"kernel {m} of {label} is {own[m]!r}, that of training {trained[m]!r}. Give the kernels of training "
@@ -87,10 +87,21 @@ def require_trained(label: str, kernels: Any, samples: Iterable[Naming], of_kern
             )
 
 
-def given_names(names: Iterable[str]) -> tuple[Naming, ...]:
+def kernel_names(kernels: Any) -> tuple[Naming, ...]:
+    """The names of the kernels of a stack, anybody's, where it has some; those that it says of another number count."""
+    names = getattr(kernels, "names", None)
+    return given_names(names) if isinstance(names, list | tuple) and len(names) == len(kernels) else ()
+
+
+def given_names(names: Iterable[Any]) -> tuple[Naming, ...]:
     """The names of kernels, where somebody gave them: K0, K1, ... count."""
-    own = tuple(names)
+    own = tuple(map(str, names))
     return () if own == tuple(f"K{m}" for m in range(len(own))) else (own,)
+
+
+def names_of_both(kernels: Any) -> dict[str, Any]:
+    """The names that a stack has of samples and of kernels, as solutions keep them."""
+    return {"sample_names": kernels.sample_names, "kernel_names": kernel_names(kernels)}
 
 
 def namings(given: Any) -> tuple[Naming, ...]:

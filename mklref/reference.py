@@ -22,6 +22,7 @@ from mklref._conic.cones import cp, use_second_order_cones
 from mklref._conic.model import Model
 from mklref._conic.polish import certified, polished
 from mklref._conic.scaling import Factors, balanced, factorize
+from mklref._names import names_of_both
 from mklref._threads import filtering
 from mklref._validate import checked_flag, checked_number, shown
 from mklref.exceptions import FalseClaim, InvalidParameter, InvalidType, NotApplicable, SolverFailure
@@ -253,7 +254,7 @@ class Compiled:
                 history=History(counters=counters),
                 solver=f"{self.formulation.name}/{solver}",
                 raw=raw,
-                **problem.kernels.namings,
+                **names_of_both(problem.kernels),
             )
 
         raw = solution(certified(problem, point))

@@ -28,6 +28,7 @@ from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
+from mklref._names import names_of_both
 from mklref._run import ABSURD, Best, Recorder, check_options, check_range, check_start
 from mklref._threads import blas_threads
 from mklref._typing import Array
@@ -262,7 +263,7 @@ class Run:
         status = status.confirmed(certificate.is_optimal(self.tol))
         known = history or History()
         facts = (b, certificate.objective, certificate, status, known, self.solver)
-        return Solution(beta, point.weights, *facts, **problem.kernels.namings)
+        return Solution(beta, point.weights, *facts, **names_of_both(problem.kernels))
 
 
 def require(fits: bool, solver: str, problem: Problem, made_for: str, remedy: str) -> None:

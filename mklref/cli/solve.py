@@ -67,5 +67,6 @@ def _save(solution: Solution, path: str) -> None:
     certificate = solution.certificate
     bounds = {"objective": solution.objective, "lower": certificate.lower, "info_upper": certificate.upper}
     point = {"dual_coef": solution.dual_coef, "weights": solution.weights, "intercept": solution.intercept}
-    about = {"format": SOLUTIONS[solution.dual_coef.ndim - 1], "solver": solution.solver, **names_of(solution)}
-    write_record(path, {**about, **point, **bounds})
+    names = names_of(sample_names=solution.sample_names, kernel_names=solution.kernel_names)
+    about = {"format": SOLUTIONS[solution.dual_coef.ndim - 1], "solver": solution.solver}
+    write_record(path, {**about, **names, **point, **bounds})

@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from mklref._names import require_one_order, require_same_samples
+from mklref._names import kernel_names, require_one_order, require_same_samples
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, require_finite
 from mklref.estimators.blocks import Joined, SparseFamily, is_sparse
@@ -123,7 +123,7 @@ def raw_precomputed(X: Any, kept: Any) -> tuple[ArrayStack, Precomputed]:
     for K, lost in zip(matrices, given.slack, strict=True):
         if lost:  # by rounding to float32: these are copies, and semidefinite again
             K.flat[:: len(K) + 1] += lost
-    made, M = ArrayStack.trusted(matrices, X.names if isinstance(X, KernelStack) else None), len(matrices)
+    made, M = ArrayStack.trusted(matrices, *kernel_names(X)), len(matrices)
     return made, Precomputed(kept, tuple(range(M)), (Transform(),) * M, made.names, n, last, M)
 
 

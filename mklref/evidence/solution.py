@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.linalg
 
-from mklref._names import Naming, each_naming, last_names, require_named
+from mklref._names import Naming, each_naming, last_names, names_of_both, require_named
 from mklref._typing import Array
 from mklref._validate import checked_array, checked_flag
 from mklref.evidence.likelihood import MarginalLikelihood, Stationarity, judge
@@ -192,5 +192,5 @@ def solution_at(
         history=history,
         factor=point.factor,
         restart_objectives=np.array([point.value]),
-        **point.given.kernels.namings,
+        **names_of_both(point.given.kernels),
     )

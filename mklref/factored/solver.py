@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._names import names_of_both
 from mklref._run import Recorder, check_range
 from mklref._threads import blas_threads
 from mklref._typing import Array
@@ -252,7 +253,7 @@ def _solution(
     status = status.confirmed(certificate.is_optimal(tol))
     history = History(tuple(path.recorder.records), path.counters)
     facts = (certificate.intercept, certificate.objective, certificate, status, history, "factored")
-    return Solution(own, weights, *facts, **problem.kernels.namings)
+    return Solution(own, weights, *facts, **names_of_both(problem.kernels))
 
 
 def _or_earlier(problem: Problem, path: Path, solution: Solution, tol: float) -> Solution:

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mklref._names import Naming, given_names, last_names, require_named
+from mklref._names import Naming, kernel_names, last_names, require_named
 from mklref._threads import cached_property
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, shown
@@ -42,16 +42,6 @@ class KernelStack(ABC):
     """Each way in which data frames named the n samples that the kernels are of; none where nothing did."""
     costly = True
     """Whether an entry costs more than its place in memory, so that few of them should be asked for."""
-
-    @property
-    def kernel_names(self) -> tuple[Naming, ...]:
-        """`names` where somebody gave them, as `sample_names` has those of samples."""
-        return given_names(self.names)
-
-    @property
-    def namings(self) -> dict[str, Any]:
-        """`sample_names` and `kernel_names`, as solutions keep them."""
-        return {"sample_names": self.sample_names, "kernel_names": self.kernel_names}
 
     @property
     def definiteness(self) -> str:
@@ -159,7 +149,7 @@ class KernelStack(ABC):
         from mklref.kernels.stack import ArrayStack
 
         index = indices(samples, self.shape[1])
-        made = ArrayStack([np.ascontiguousarray(rows[:, index]) for rows in self.rows(index)], self.names or None)
+        made = ArrayStack([np.ascontiguousarray(rows[:, index]) for rows in self.rows(index)], *kernel_names(self))
         made.sample_names = self._names_at(index)
         return made
 

@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._names import names_of_both
 from mklref._typing import Array
 from mklref.certificate import certify_for, certify_images, dual_objective
 from mklref.certificate.allowance import (
@@ -120,7 +121,7 @@ class Together:
         status = status.confirmed(certificate.is_optimal(tol))
         intercept = self.problem.intercepts(np.atleast_1d(certificate.intercept))
         facts = (intercept, certificate.objective, certificate, status, history)
-        return Solution(rows, weights, *facts, **self.problem.kernels.namings)
+        return Solution(rows, weights, *facts, **names_of_both(self.problem.kernels))
 
 
 class Machine(Together, ABC):

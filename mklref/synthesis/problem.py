@@ -13,7 +13,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mklref._names import Naming, each_naming, require_named, require_one_order, require_same_samples
+from mklref._names import Naming, each_naming, kernel_names, require_named, require_one_order, require_same_samples
 from mklref._typing import Array
 from mklref._validate import as_float_array, checked_flag, checked_positive, read_only, require_finite
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
@@ -121,8 +121,7 @@ class SynthesisProblem(Frozen):
         put("kernels", read_only(stack.view()))
         put("point_names", each_naming(kernels, "columns"))
         put("sample_names", each_naming(kernels, "index"))
-        named = getattr(kernels, "kernel_names", ())
-        put("kernel_names", named if isinstance(named, tuple) else ())
+        put("kernel_names", kernel_names(kernels))
 
     def replace(self, **changes: Any) -> Self:
         """A new problem that differs in the named arguments and shares the others, whose samples are the same."""

@@ -11,6 +11,7 @@ from makers import KERNELS, NORMALIZATIONS, make_samples
 from scipy.sparse import csr_matrix
 
 from mklref import Problem, certify, solve
+from mklref.estimators import MKLClassifier
 from mklref.exceptions import InvalidInput, InvalidTarget, InvalidType, NotApplicable
 from mklref.kernels import (
     ArrayStack,
@@ -25,6 +26,7 @@ from mklref.kernels import (
     normalize,
     per_variable,
     polynomial,
+    stack,
 )
 
 
@@ -175,6 +177,23 @@ def test_every_stack_refuses_what_does_not_fit_it(kind, question, arguments, say
         question = "rows"  # its own block checks nothing
     with pytest.raises((InvalidInput, InvalidType), match=says):
         getattr(made, question)(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("names", "known"),
+    [((), ()), (("a", "b"), ()), (None, ()), (np.array(list("abc")), ()), ((1, 2, 3), (("1", "2", "3"),))],
+)
+def test_stacks_of_users_need_no_names(stacks, names, known):
+    """Their parts, and estimators, asked for one for each kernel; and a `kernel_names` of their own was an error."""
+    (K, y), own = stacks, Evaluated(stacks[0], 0.0)
+    own.names = names
+    own.kernel_names = own.namings = "theirs"
+    own.dense = lambda: K
+    np.testing.assert_array_equal(own.part([0, 3]).dense(), stack(list(K)).part([0, 3]).dense())
+    solution, model = solve(Problem(own, y)), MKLClassifier("precomputed").fit(own, y)
+    for scores in (solution.decision_function, model.decision_function):
+        np.testing.assert_allclose(scores(own), scores(K), atol=1e-12)
+    assert (solution.kernel_names, model.kernel_names_[0]) == (known, known[0][0] if known else "K0")
 
 
 def test_products_read_the_rows_of_the_support(stacks):

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._names import require_named
+from mklref._names import kernel_names, require_named
 from mklref._untrusted import parse_json, read_bytes
 from mklref._validate import checked_tolerance
 from mklref.exceptions import InvalidInput, InvalidKernel, MKLError, NotApplicable, UnsafeFile
@@ -118,7 +118,7 @@ def read_answer(path: str | Path, problem: Problem) -> Answer:
     """The answer in a file; what files do not tell from a vector, or from a number, is a row where that belongs."""
     answer = read_any(path)
     require_named(str(path), answer.sample_names, problem.kernels.sample_names)
-    require_named(str(path), answer.kernel_names, problem.kernels.kernel_names, "kernels")
+    require_named(str(path), answer.kernel_names, kernel_names(problem.kernels), "kernels")
     if problem.several and problem.dual_shape == (1, *np.shape(answer.dual_coef)):
         b = None if answer.intercept is None else np.atleast_1d(answer.intercept)
         return replace(answer, dual_coef=answer.dual_coef[None], intercept=b)

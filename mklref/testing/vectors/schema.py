@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._names import Naming
+from mklref._names import Naming, names_of_both
 from mklref._own import own_class
 from mklref._typing import Array
 from mklref._untrusted import parse_json
@@ -94,12 +94,11 @@ def record_of_problem(problem: Problem, **more: Any) -> Record:
     }
     if problem.sample_weight is not None:
         record["sample_weight"] = problem.sample_weight
-    return record | names_of(problem.kernels)
+    return record | names_of(**names_of_both(problem.kernels))
 
 
-def names_of(named: Any) -> Record:
-    """The names that a stack, or a solution, has of samples and kernels, as texts, which all formats hold."""
-    given = {name: getattr(named, name) for name in NAMES}
+def names_of(**given: tuple[Naming, ...]) -> Record:
+    """Names of samples and kernels as texts, which all formats hold."""
     return {name: json.dumps(own) for name, own in given.items() if own}
 
 
