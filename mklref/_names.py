@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from itertools import chain, pairwise, product
+from itertools import chain, pairwise
 from typing import Any, TypeAlias
 
 from mklref.exceptions import InvalidInput
@@ -75,11 +75,11 @@ def require_named(label: str, own: Iterable[Naming], known: Iterable[Naming], wh
 
 def require_trained(label: str, kernels: Any, samples: Iterable[Naming], of_kernels: Iterable[Naming] = ()) -> None:
     """Raise `InvalidInput` unless kernels of new samples, or the training stack, have the names known from training."""
-    require_same_samples({}, {label: kernels}, samples)
-    if not isinstance(named := getattr(kernels, "sample_names", None), tuple):  # of a stack alone
+    if not isinstance(named := getattr(kernels, "sample_names", None), tuple):  # no stack
+        require_same_samples({}, {label: kernels}, samples)
         return
     require_named(label, named, samples)
-    for own, trained in product(kernel_names(kernels), of_kernels):
+    for trained, own in ((trained, own) for trained in of_kernels for own in kernel_names(kernels)):
         if (m := next((m for m, (a, b) in enumerate(zip(own, trained, strict=False)) if a != b), -1)) >= 0:
             raise InvalidInput(
                 f"kernel {m} of {label} is {own[m]!r}, that of training {trained[m]!r}. Give the kernels of training "
@@ -96,7 +96,7 @@ def kernel_names(kernels: Any) -> tuple[Naming, ...]:
 def given_names(names: Iterable[Any]) -> tuple[Naming, ...]:
     """The names of kernels, where somebody gave them: K0, K1, ... count."""
     own = tuple(map(str, names))
-    return () if own == tuple(f"K{m}" for m in range(len(own))) else (own,)
+    return () if all(name == f"K{m}" for m, name in enumerate(own)) else (own,)
 
 
 def names_of_both(kernels: Any) -> dict[str, Any]:

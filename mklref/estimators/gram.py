@@ -123,7 +123,7 @@ def raw_precomputed(X: Any, kept: Any) -> tuple[ArrayStack, Precomputed]:
     for K, lost in zip(matrices, given.slack, strict=True):
         if lost:  # by rounding to float32: these are copies, and semidefinite again
             K.flat[:: len(K) + 1] += lost
-    made, M = ArrayStack.trusted(matrices, *kernel_names(X)), len(matrices)
+    made, M = ArrayStack.trusted(matrices, next(iter(kernel_names(X)), None)), len(matrices)
     return made, Precomputed(kept, tuple(range(M)), (Transform(),) * M, made.names, n, last, M)
 
 
