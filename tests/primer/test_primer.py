@@ -52,7 +52,13 @@ def test_a_primer_has_the_value_of_its_problem(row, source):
     L, y = data(source, row.loss)
     value, *variables = row.call(alone(row.primer), L, y)
     check_value(row, value, source)
-    check_point(row, row.point(y, *variables), row.problem(L, y), row.value(value))
+    point, problem = row.point(y, *variables), row.problem(L, y)
+    check_point(row, point, problem, row.value(value))
+    functions = next((variable for variable in variables if isinstance(variable, list)), None)
+    if functions is not None and row.primer != "kloft_3":  # whose w~ are not w, and have a test below
+        t = sum(L_m @ v_m for L_m, v_m in zip(L, functions, strict=True)) + point.b
+        losses = problem.costs @ problem.loss.value(t, problem.y) + problem.intercept_cost * point.b
+        assert losses + problem.regularizer.value(norms_of(functions)) == pytest.approx(row.value(value), rel=POINT)
 
 
 def check_point(row: Row, point: Point, problem: mklref.Problem, value: float) -> None:
