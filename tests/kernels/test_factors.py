@@ -250,6 +250,25 @@ def test_pivoted_cholesky_says_what_is_missing():
     assert np.allclose(few.transform(X[:3]).read(0, 3), few.read(0, 3))
 
 
+def test_pivoted_cholesky_has_the_fewest_columns_that_leave_out_the_share_tol():
+    """Beside Schur complements of the largest diagonal entry; by default a thousandth may be left out."""
+    X = np.random.default_rng(4).normal(size=(N, 2))
+    family = kernels.gaussian([2.0])
+    left = kernels.stack(family.fit(X)).dense()[0]
+    total, shares = np.trace(left), []
+    for _ in range(20):
+        j = left.diagonal().argmax()
+        left = left - np.outer(left[j], left[j]) / left[j, j]
+        shares.append(np.trace(left) / total)
+    assert shares[-1] < 1e-3
+    for columns, share in enumerate(shares[:6], start=1):
+        for tol, rank in ((1.001 * share, columns), (0.999 * share, columns + 1)):
+            stack = kernels.cholesky(family, X, tol=tol)
+            assert stack.ranks.tolist() == [rank]
+            assert stack.residual_traces[0] <= tol * total
+    assert kernels.cholesky(family, X).ranks.tolist() == [1 + sum(share > 1e-3 for share in shares)]
+
+
 def test_a_solution_on_factors_bounds_the_problem_with_the_exact_kernels():
     """The interval holds at every rank, and closes; it asks for what lies between support vectors, once."""
     study = runpy.run_path(str(Path(__file__).parents[2] / "docs" / "figures" / "factors.py"))["study"]
