@@ -102,19 +102,31 @@ def test_operator_norm(rng):
     assert operator_norm(Dictionary(pause[None])) == pytest.approx(1.0)
 
 
-def test_steps_descend():
-    """Forward-backward with an admissible step never increases the objective (Algorithm 1, with its roles as in K6)."""
+@pytest.mark.parametrize("accelerated", [False, True])
+def test_steps_descend(accelerated):
+    """Forward-backward with an admissible step never increases the objective (Algorithm 1, with its roles as in K6).
+
+    Momentum is that of Nesterov, t' = (1 + sqrt(1 + 4 t^2))/2, and starts anew where it points uphill.
+    """
     problem = make_problem((1, 2, 2), n=10)
-    values = []
-    A = np.zeros(problem.shape)
-    gamma = 1.9 / (2 * np.linalg.norm(np.hstack(problem.kernels), 2) ** 2)
-    for _ in range(100):
-        values.append(certify(problem, A).upper)
-        t = scores(problem.kernels, A)
-        gradient = problem.C * problem.loss.subgradient(t, problem.y)
-        A = problem.norm.prox(A - gamma * correlations(problem.kernels, gradient), gamma * problem.lam)
-    assert np.all(np.diff(values) <= 1e-12 * values[0])
-    assert forward_backward(problem, max_iter=99, tol=1e-14).objective == pytest.approx(values[-1], rel=1e-2)
+    values, momenta, momentum = [], [], 1.0
+    A = point = np.zeros(problem.shape)
+    gamma = (0.95 if accelerated else 1.9) / (2 * np.linalg.norm(np.hstack(problem.kernels), 2) ** 2)
+    for _ in range(99):
+        values.append(certify(problem, point).upper)
+        gradient = problem.C * problem.loss.subgradient(scores(problem.kernels, point), problem.y)
+        following = problem.norm.prox(point - gamma * correlations(problem.kernels, gradient), gamma * problem.lam)
+        uphill = np.sum((point - following) * (following - A)) > 0.0
+        momenta.append(1.0 if uphill else momentum)
+        momentum = (1.0 + np.sqrt(1.0 + 4.0 * momenta[-1] ** 2)) / 2.0
+        point = following + (following - A) * ((momenta[-1] - 1.0) / momentum if accelerated else 0.0)
+        A = following
+    if accelerated:
+        assert 1.0 in momenta[1:]
+    else:
+        assert np.all(np.diff(values) <= 1e-12 * values[0])
+    run = forward_backward(problem, max_iter=99, tol=1e-14, accelerated=accelerated)
+    np.testing.assert_allclose(run.history.column("upper"), np.minimum.accumulate(values), rtol=1e-6)
 
 
 def objective(problem, A):
