@@ -13,6 +13,7 @@ from typing import Any
 
 import cvxpy as cp
 import numpy as np
+from primer.sources import SAMPLES
 
 from mklref import Problem
 from mklref.regularizers import (
@@ -174,10 +175,10 @@ ROWS = (
     Row("kloft_D", (C, lambda q: cp.norm(ROOT.T @ q)), Mahalanobis(E), signed),
     Row(
         "kloft_3",
-        (1 / (25 * C), 0.3 / (25 * C), lp(2)),
+        (1 / (SAMPLES * C), 0.3 / (SAMPLES * C), lp(2)),
         Tikhonov(2, 0.3),
         weighted,
-        value=times(25 * C),
+        value=times(SAMPLES * C),
         formulations="tikhonov",
     ),
     Row("kloft_4", (C, 0.3, lp(4 / 3)), Tikhonov(4 / 3, 0.3), weighted, formulations="tikhonov"),
@@ -197,9 +198,10 @@ ROWS = (
     lasso("kloft_16", (C,), Lp(1), quadratic(signed)),
     Row(
         "kloft_3_5",
-        (C, lp(2)),
+        (0.1, lp(2)),
         Lp(2),
         lambda y, w, theta: Point(theta=theta, b=0.0),
+        0.1,
         loss="density_level_set",
         intercept=False,
         targets=False,
@@ -210,12 +212,12 @@ ROWS = (
     Row("kloft_28", (C, 1.5), HalfPower(1.5), functions(1.5, 2 / 1.5), formulations="block_norm"),
     Row(
         "kloft_30",
-        (C, 3),
-        BlockNorm(3),
+        (C, 2.5),
+        BlockNorm(2.5),
         lambda y, alpha, theta: Point(beta=alpha, theta=1 / theta),
         formulations="sup_block_norm",
     ),
-    Row("kloft_31", (C, 3), BlockNorm(3), weighted, formulations="sup_block_norm"),
+    Row("kloft_31", (C, 2.5), BlockNorm(2.5), weighted, formulations="sup_block_norm"),
     Row("szafranski_7", (C,), Lp(1), weighted, formulations="weighted_primal"),
     *(
         Row("szafranski_8", (C, PAIRS, p, q), Groups(PAIRS, p, q), products(p, q), formulations="groups")

@@ -18,6 +18,8 @@ from mklref._conic.scaling import factorize
 
 VALUE = 1e-6
 """Relative distance of a primer's value from the certified interval."""
+SAMPLES = 25
+"""Of every set of `data`, of one class before the other one is left out."""
 
 
 def alone(name: str, change: Callable[[str], str] = lambda source: source) -> Callable[..., Any]:
@@ -58,7 +60,7 @@ def gram(X: np.ndarray) -> np.ndarray:
 def data(source: str, loss: str) -> tuple[list[np.ndarray], np.ndarray]:
     """Factors and targets: a random problem or a real one."""
     if source.startswith("random"):
-        problem = make_problem(loss=loss, seed=int(source[-1]), n=25)
+        problem = make_problem(loss=loss, seed=int(source[-1]), n=SAMPLES)
         return list(factorize(problem.kernels).matrices), problem.y
-    X, y = real({"hinge": "labels", "squared": "real", "epsilon_insensitive": "real"}.get(loss, "ones"))
+    X, y = real({"hinge": "labels", "squared": "real", "epsilon_insensitive": "real"}.get(loss, "ones"), SAMPLES)
     return list(factorize(mklref.kernels.ArrayStack(gram(X))).matrices), y

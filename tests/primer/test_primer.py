@@ -58,7 +58,11 @@ def test_a_primer_has_the_value_of_its_problem(row, source):
     if functions is not None and row.primer != "kloft_3":  # whose w~ are not w, and have a test below
         t = sum(L_m @ v_m for L_m, v_m in zip(L, functions, strict=True)) + point.b
         losses = problem.costs @ problem.loss.value(t, problem.y) + problem.intercept_cost * point.b
-        assert losses + problem.regularizer.value(norms_of(functions)) == pytest.approx(row.value(value), rel=POINT)
+        rho = norms_of(functions)
+        assert losses + problem.regularizer.value(rho) == pytest.approx(row.value(value), rel=POINT)
+        if point.theta is not None:
+            weights = problem.regularizer.weights_from_norms(rho)
+            np.testing.assert_allclose(point.theta, weights, rtol=0.0, atol=POINT * weights.max())
 
 
 def check_point(row: Row, point: Point, problem: mklref.Problem, value: float) -> None:
@@ -235,7 +239,7 @@ def test_kloft_28_is_27_at_the_constant_of_proposition_5(source):
 def test_tomioka_8_is_a_maximum_over_the_weights(source):
     """It has the solution of the block norm at another C: loss + C/q sum rho^q, with the rho of 1/2 ||rho||_q^2."""
     L, y = data(source, "hinge")
-    q, c = 3.0, 0.6
+    q, c = 2.5, 0.6  # at q = 3 the exponents q/(q-2) and q are one
     value, alpha, d = alone("tomioka_8")(L, y, c, q)
     rho = np.array([d_m / c * np.linalg.norm(L_m.T @ (y * alpha)) for d_m, L_m in zip(d, L, strict=True)])
     size = np.sum(rho**q) ** (1 / q)

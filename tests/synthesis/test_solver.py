@@ -125,7 +125,7 @@ def test_nothing_is_learned_from_lambda_max_on(pqr, loss):
         assert solve(problem.replace(lam=1e4)).coef.any()
         return
     assert not solve(problem.replace(lam=largest * (1 + 1e-9)), tol=1e-12).coef.any()
-    assert solve(problem.replace(lam=largest * 0.99), tol=1e-12).coef.any()
+    assert solve(problem.replace(lam=largest * 0.999), tol=1e-12).coef.any()
 
 
 def test_lambda_max_of_kernels_that_see_nothing():
