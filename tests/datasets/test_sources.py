@@ -34,14 +34,15 @@ def test_kloft_toy_has_the_means_of_its_definition_and_a_constant_error_of_bayes
 
 
 def test_two_norm(rng):
-    data = datasets.two_norm(rng, 20000)
+    data = datasets.two_norm(rng, 200000)
+    assert np.mean(data.y[:, None] * data.X) == pytest.approx(2.0 / np.sqrt(20.0), abs=0.002)
     np.testing.assert_allclose(data.X[data.y > 0].mean(axis=0), 2.0 / np.sqrt(20.0), atol=0.05)
     assert np.mean(np.sign(data.X.sum(axis=1)) != data.y) == pytest.approx(norm.cdf(-2.0), abs=0.005)
     assert abs(data.y.mean()) < 0.03
 
 
 def test_waveform_has_the_class_means_and_the_spread_of_its_definition(rng):
-    data = datasets.waveform(rng, 30000)
+    data = datasets.waveform(rng, 200000)
 
     def triangle(peak):
         return np.array([max(6 - abs(i - peak), 0) for i in range(1, 22)])
@@ -49,6 +50,8 @@ def test_waveform_has_the_class_means_and_the_spread_of_its_definition(rng):
     for label, (a, b) in enumerate([(7, 15), (7, 11), (11, 15)]):
         X = data.X[data.y == label]
         np.testing.assert_allclose(X.mean(axis=0), (triangle(a) + triangle(b)) / 2, atol=0.08)
+        shares = np.linalg.pinv(np.stack([triangle(a), triangle(b)])).T @ X.mean(axis=0)  # of u and 1 - u the means
+        np.testing.assert_allclose(shares, 0.5, atol=0.004)
         spread = 1.0 + (triangle(a) - triangle(b)) ** 2 / 12.0
         np.testing.assert_allclose(X.var(axis=0), spread, rtol=0.08)
     means = [(triangle(a) + triangle(b)) / 2 for a, b in ((7, 15), (7, 11), (11, 15))]
@@ -77,9 +80,9 @@ def test_signals_at_points_worked_out_by_hand():
 
 @pytest.mark.parametrize("name", datasets.SIGNALS)
 def test_noise_has_the_ratio_asked_for(rng, name):
-    data = datasets.noisy_signal(rng, name, 4000)
+    data = datasets.noisy_signal(rng, name, 200000)
     f = datasets.signal(name, data.X[:, 0])
-    assert f.std() / (data.y - f).std() == pytest.approx(5.0, rel=0.05)
+    assert f.std() / (data.y - f).std() == pytest.approx(5.0, rel=0.006)
     assert (np.diff(data.X[:, 0]) > 0.0).all()
     assert datasets.noisy_signal(rng, name, 2, snr=1e-100).y.shape == (2,)
     clean = datasets.noisy_signal(rng, name, 16, snr=np.inf, regular=True)
@@ -103,6 +106,17 @@ def test_p300_like_data_respond_in_few_channels_around_one_time(rng):
     np.testing.assert_allclose(correlation[0, :4], 0.6 ** np.arange(4), atol=0.06)
     assert abs(np.corrcoef(noise[:, 0, 5], noise[:, 1, 5])[0, 1]) < 0.06
     assert data.features[15] == "channel 2[2]"
+
+
+def test_the_noise_of_a_seed_is_one_whatever_the_size_of_the_signal():
+    """Two sets differ by what the parameter scales; sensitivities fill [1/2, 1]; noise has variance 1."""
+    near, far = (datasets.kloft_toy(np.random.default_rng(1), 20, relevant=4, separation=s) for s in (1.0, 3.0))
+    np.testing.assert_allclose(far.X - near.X, np.outer(near.y, near.truth), atol=1e-12)
+    loud, still = (datasets.p300(np.random.default_rng(1), amplitude=amplitude) for amplitude in (3.0, 0.0))
+    np.testing.assert_allclose(loud.X - still.X, np.outer(loud.y > 0.0, loud.truth), atol=1e-12)
+    assert still.X.var() == pytest.approx(1.0, abs=0.012)
+    alone = datasets.p300(np.random.default_rng(1), 6, channels=4000, frames=1, relevant=4000, amplitude=1.0).truth
+    np.testing.assert_allclose([alone.min(), alone.max()], [0.5, 1.0], atol=1e-3)
 
 
 def test_labels_of_single_cells_are_made_of_the_relevant_sets(rng):
