@@ -338,6 +338,7 @@ def test_lanckriet_sdp_is_twice_the_signed_machine(source):
     assert value / 2 == pytest.approx(general.value, rel=VALUE)
     assert bounds.lower * (1.0 - VALUE) <= value / 2 <= bounds.upper * (1.0 + VALUE)
     assert bounds.relative_gap < 10 * VALUE
+    assert mu @ problem.traces == pytest.approx(len(y), rel=VALUE)
     weights = problem.feasible(mu)
     side = 1 + nu - delta + lam * y
     alpha = np.linalg.lstsq(np.outer(y, y) * problem.kernels.combine(weights), side, rcond=1e-6)[0]
