@@ -343,6 +343,8 @@ def test_lanckriet_sdp_is_twice_the_signed_machine(source):
     side = 1 + nu - delta + lam * y
     alpha = np.linalg.lstsq(np.outer(y, y) * problem.kernels.combine(weights), side, rcond=1e-6)[0]
     assert side @ alpha + 2 * C * delta.sum() == pytest.approx(value, rel=1e-3)
+    G, corner = np.outer(y, y) * problem.kernels.combine(mu), value - 2 * C * delta.sum()
+    assert np.linalg.eigvalsh(np.block([[G, side[:, None]], [side, corner]]))[0] > -1e-7  # lower at another lambda
     machine = mklref.Problem([problem.kernels.combine(weights)], y, C=C, regularizer=Lp(1))
     assert certified(machine) == pytest.approx(value / 2, rel=1e-4)
 
