@@ -175,6 +175,8 @@ def test_a_specification_is_the_family_that_it_writes(text, family, X):
     found, expected = from_specification(text, X), family.fit(X)
     assert found.names == expected.names
     np.testing.assert_allclose(found.dense(), expected.dense(), rtol=1e-13)
+    diagonals = np.diagonal(expected.new(X), axis1=1, axis2=2)  # of matrices of test samples
+    np.testing.assert_allclose(found.diagonals(X), diagonals, rtol=1e-12)
 
 
 def test_specification_of_the_recipe(X, rng):
