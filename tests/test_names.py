@@ -26,8 +26,7 @@ from mklref.testing.vectors import read_answer
 N = 16
 IDS = [f"s{i}" for i in range(N)]
 TURNED = IDS[::-1]
-LAGGED = [*IDS[1:], "t"]
-"""Names of which each stands elsewhere, but in the same order."""
+LAGGED = [*IDS[1:], "t"]  # each stands elsewhere, but in the same order
 
 
 @pytest.fixture(scope="module")
@@ -126,15 +125,13 @@ def test_splits_of_a_fresh_column_are_paired_as_the_column_is(X):
     """A column that was made after rows were dropped, and both are split in one order, as train_test_split does."""
     rng = np.random.default_rng(2)
     table = pd.concat([X, X + 0.1, X - 0.1]).set_axis(np.sort(rng.permutation(5 * N)[: 3 * N]))
-    y = pd.Series(table["a"] > table["a"].median()).reset_index(drop=True)
-    assert not table.index.equals(y.index)
+    y = pd.Series((table["a"] > table["a"].median()).to_numpy())
     train = rng.permutation(3 * N)[: 2 * N]
     for rows in (train, np.append(train, train[:N])):  # and a bootstrap
         samples, targets = table.iloc[rows], y.iloc[rows]
         found = MKLClassifier("linear").fit(samples, targets).decision_function(samples)
-        expected = (
-            MKLClassifier("linear").fit(samples.to_numpy(), targets.to_numpy()).decision_function(samples.to_numpy())
-        )
+        bare = samples.to_numpy()
+        expected = MKLClassifier("linear").fit(bare, targets.to_numpy()).decision_function(bare)
         np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
         with pytest.raises(InvalidTarget, match="X and y are of different samples"):
             MKLClassifier("linear").fit(samples, y.iloc[rng.permutation(rows)])
