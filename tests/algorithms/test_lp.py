@@ -225,12 +225,13 @@ def test_beyond_2_the_weights_of_the_norms_diverge():
     """Why (31) is taken as a function of the dual norms: repeated in the norms it runs away."""
     problem = make_problem(seed=1, n=24, M=4, regularizer=BlockNorm(8))
     theta = np.ones(4)
-    for _ in range(10):
+    for _ in range(2):
         point = mklref.solve(problem.replace(regularizer=mklref.Fixed(theta)))
         g = problem.kernels.norms(point.dual_coef)
         last = mklref.certify(problem, point.dual_coef, weights=theta)
         theta = np.maximum(problem.regularizer.weights_from_norms(theta * g), 1e-12)
-    assert last.relative_gap > 0.1
+    assert last.relative_gap > 0.9
+    assert theta.max() > 1e20
     assert lp_wrapper(problem, max_iter=30).status is Status.OPTIMAL
 
 

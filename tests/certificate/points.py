@@ -82,7 +82,11 @@ def inside(interval: Interval, values) -> bool:
 
 
 def exact_inner(x, y) -> Fraction:
-    return sum((a * b for a, b in zip(fractions(x), fractions(y), strict=True)), Fraction(0))
+    """Over one power of two, that of the smallest term: a sum of fractions would look for common factors each time."""
+    ratios = [[float(value).as_integer_ratio() for value in np.ravel(given)] for given in (x, y)]
+    terms = [(p * r, q * s) for (p, q), (r, s) in zip(*ratios, strict=True)]
+    whole = max((q for _, q in terms), default=1)
+    return Fraction(sum(p * (whole // q) for p, q in terms), whole)
 
 
 def awkward(rng, n):

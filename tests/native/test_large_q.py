@@ -249,9 +249,9 @@ def far_too_wide(q, seed, sample_weight=None):
     return Problem(L @ L.transpose(0, 2, 1), y, C=1e4, loss=loss, regularizer=R, sample_weight=sample_weight)
 
 
-@pytest.mark.parametrize(("q", "seeds"), [(2.5, (0, 12, 20, 24)), (3.0, (13, 17, 21)), (10.0, (15, 31))])
+@pytest.mark.parametrize(("q", "seeds"), [(2.5, (12, 24)), (3.0, (13, 17)), (10.0, (15,))])
 def test_a_tube_whose_box_is_far_too_wide_is_solved_in_a_smaller_one(q, seeds):
-    """The nine tubes ended at gaps of 4e-6 to 0.1."""
+    """The five tubes ended at gaps of 4e-6 to 0.1."""
     for seed in seeds:
         solution = solve(far_too_wide(q, seed))
         assert solution.status is Status.OPTIMAL, solution.certificate.explain()

@@ -305,18 +305,16 @@ def test_the_scale_of_the_kernels_costs_few_machines(regularizer):
 
 
 def test_an_elastic_net_is_smoothed_in_the_unit_of_the_norms():
-    """Its relatives by lam itself are as steep as it where norms are small: the problems take 800 to 870 machines."""
-    taken = 0
-    for lam in (1e-8, 1e-6, 1e-4):
-        rng = np.random.default_rng(0)
-        for k in range(8):
-            L = rng.normal(size=(3, 10, 10))
-            y = np.where(rng.random(10) < 0.5, 1.0, -1.0)
-            y[:2] = 1.0, -1.0
-            net, stack = ElasticNet(lam, "tikhonov"), 1e8 * L @ L.transpose(0, 2, 1)
-            problem = mklref.Problem(stack, y, C=10.0 ** (k - 2), regularizer=net, intercept=bool(k % 2))
-            taken += len(checked(problem).history)
-    assert taken <= 600, taken  # 465 to 481
+    """Its relatives by lam itself are as steep as it where norms are small: the eight problems take 363 machines."""
+    rng, net, taken = np.random.default_rng(0), ElasticNet(1e-6, "tikhonov"), 0
+    for k in range(8):
+        L = rng.normal(size=(3, 10, 10))
+        y = np.where(rng.random(10) < 0.5, 1.0, -1.0)
+        y[:2] = 1.0, -1.0
+        stack = 1e8 * L @ L.transpose(0, 2, 1)
+        problem = mklref.Problem(stack, y, C=10.0 ** (k - 2), regularizer=net, intercept=bool(k % 2))
+        taken += len(checked(problem).history)
+    assert taken <= 220, taken  # 143
 
 
 def test_first_functions_of_large_kernels_are_not_orders_larger_than_the_targets():
