@@ -116,7 +116,9 @@ class NewtonMachine(Machine):
             excess = value - self._dual_value(point, image + intercept)
             rounding = _ROUNDING * abs(value)
             serves = (fresh and self._exact) or excess <= max(_SERVES * before, rounding)
-            if excess <= max(min(_SHARE * gap, coarse * abs(value)), rounding) or time.perf_counter() > self.deadline:
+            if excess <= rounding or time.perf_counter() > self.deadline:
+                break
+            if excess <= min(_SHARE * gap, coarse * abs(value)) and self._own_gap(point, image, intercept) <= gap:
                 break
         self._scores, self._serves = image + intercept, serves
         self.beta, self.intercept = self._dual_point(point, self._scores), intercept
@@ -137,6 +139,11 @@ class NewtonMachine(Machine):
     def _dual_value(self, point: Array, scores: Array) -> float:
         """The lower bound of J that they give."""
         return self._value_of(self._dual_point(point, scores))
+
+    def _own_gap(self, point: Array, image: Array, intercept: float) -> float:
+        """The gap of the dual point alone: where the loss is steep, its scores may lose far more than those."""
+        beta = self._dual_point(point, image + intercept)
+        return self._objective(beta, image + self.rows @ (beta - point), intercept) - self._value_of(beta)
 
     def _value_of(self, beta: Array) -> float:
         """The dual objective of the machine."""

@@ -239,6 +239,16 @@ def test_a_step_that_the_objective_cannot_tell_from_none_is_no_reason_to_crawl(s
         assert machine.value() == pytest.approx(0.5 * problem.y @ problem.y, rel=1e-9)
 
 
+def test_the_gap_that_is_asked_for_is_that_of_the_dual_point_alone():
+    """The scores of Newton's method had it, and those of beta, on a loss with C = 2^40, one of 1e14."""
+    machine = machine_for(make_problem(loss="logistic", seed=3, n=24, C=2.0**40))
+    for weights, gap in ((np.full(4, 0.5), np.inf), (np.arange(1.0, 5.0), 1e9)):
+        machine.move(weights)
+        machine.solve(gap)
+    _, _, losses = machine.scores(solved=True)
+    assert losses + 0.5 * float(weights @ machine.forms.squares) - machine.value() <= gap
+
+
 def test_the_scores_of_a_part_of_the_samples_are_a_start():
     """From the solution of all of them the first step stays where it is; without intercept or with."""
     for intercept in (True, False):
