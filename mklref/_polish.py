@@ -36,6 +36,7 @@ from numpy.typing import NDArray
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify, repair
 from mklref.certificate.allowance import off_kinks_error, squares_error
+from mklref.certificate.products import images_that_cancel
 from mklref.exceptions import NotApplicable
 from mklref.problem import Point, Problem
 from mklref.regularizers import BlockNorm, Regularizer
@@ -160,7 +161,7 @@ class Samples:
     def images(self, beta: Array) -> Array:
         """K_m beta_p of all machines side by side, (M, sum n_p)."""
         each = zip(self.machines, self.parts, strict=True)
-        return np.concatenate([own.kernels.apply(beta[part]) for own, part in each], axis=1)
+        return np.concatenate([images_that_cancel(own.kernels, beta[part]) for own, part in each], axis=1)
 
     def curvature(self, theta: Array, free: NDArray[np.bool_]) -> Array:
         """sum_m theta_m K_m on the free samples, a block for each machine."""

@@ -73,6 +73,14 @@ class AnyOrder:
         return AnyOrder(np.abs(self.images))
 
 
+class Enclosed(AnyOrder):
+    """K_m v (M, n), each within eps_m d_mi of these numbers."""
+
+    def __init__(self, images: Array, eps: Array) -> None:
+        super().__init__(images)
+        self.eps = eps
+
+
 def squares_error(problem: Problem, beta: Array, images: Any) -> Array:
     """dq (M,): how far beta'K_m beta may be from what was computed, for K_m beta = images."""
     (reach, missed), k = _reach(problem, beta, images), _support(beta)
@@ -185,6 +193,8 @@ def _reach(problem: Problem, beta: Array, images: Any) -> tuple[Array, Array]:
     against = problem.kernels.lengths_against
     if not isinstance(images, FactorImages):
         reach = against(np.abs(beta))
+        if isinstance(images, Enclosed):
+            return reach, images.eps
         k = _support(beta)
         g = float(k) if isinstance(images, AnyOrder) else problem.kernels.roundings(k)
         return reach, g * UNIT * reach

@@ -68,7 +68,7 @@ def polished(machine: Machine | JointMachine, solution: Solution, tol: float, de
                 without = best._replace(weights=np.where(np.arange(len(best.weights)) == m, 0.0, best.weights))
                 candidates = _until(deadline, iter([without]))
                 best, certificate = improved(problem, best, candidates, _at_the_limit, certificate)
-        if not certificate.is_optimal(tol) and 10.0 * certificate.rounding > certificate.gap:
+        if not certificate.is_optimal(tol):
             # Which of these points is the best the allowance hides, until they are off the kinks.
             points = chain([best], _refinements(machine, best, _ENOUGH * abs(certificate.upper)))
             beside = chain.from_iterable(_off_the_kinks(problem, point) for point in points)

@@ -14,7 +14,7 @@ from mklref import Lp, MulticlassProblem, Problem, Status, certify, solve
 from mklref.certificate import allowance, certify_for, numerical
 from mklref.certificate.allowance import AnyOrder, squares_error
 from mklref.certificate.bounds import squares_after_repair
-from mklref.certificate.products import sharp_images
+from mklref.certificate.products import images_that_cancel, sharp_images
 from mklref.exceptions import InvalidKernel
 from mklref.factored.tiles import tile
 from mklref.kernels import ArrayStack, FactorStack, KernelStack, LazyStack, gaussian, protocol
@@ -33,17 +33,41 @@ def large(seed, n=24):
     return Problem([np.outer(z, z)], y, C=1e5, regularizer=Lp(1))
 
 
+@pytest.mark.parametrize("sharp", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
-def test_bounds_that_rounding_spoils_are_wide_enough_and_say_so(seed):
+def test_bounds_that_rounding_spoils_are_wide_enough_and_say_so_or_sharp(seed, sharp, monkeypatch):
     problem = large(seed)
+    if not sharp:
+        monkeypatch.setattr(numerical, "_sharper", lambda *_: None)
     solution = solve(problem)
     point = {"dual_coef": solution.dual_coef, "weights": solution.weights, "intercept": solution.intercept}
     certificate, proven = certify(problem, **point), certify(problem, **point, rigorous=True, backend="exact")
     assert list(findings(problem, "integers", np.random.default_rng(0))) == []
     assert certificate.lower <= proven.upper
     assert certificate.upper >= max(proven.lower, float(exact_primal(problem, point, solution.intercept)))
-    assert certificate.rounding > 1e-9 * certificate.size
+    assert (
+        (certificate.rounding <= 1e-12 * certificate.size)
+        if sharp
+        else (certificate.rounding > 1e-9 * certificate.size)
+    )
     assert solution.objective == certificate.objective < certificate.upper
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_slices_of_matrices_know_the_digits_that_products_lose(dtype, rng):
+    """|K||v| is 1e15 times K v: a product in float64 has no digit of it."""
+    Z, v = rng.integers(-9, 10, size=(30, 3)).astype(float), rng.normal(size=30)
+    for _ in range(2):
+        v -= Z @ np.linalg.lstsq(Z, v, rcond=None)[0]
+    stack = ArrayStack([(Z @ Z.T).astype(dtype), np.eye(30, dtype=dtype)])
+    exact = np.array([[float(exact_inner(row, v)) for row in K] for K in stack.dense().astype(float)])
+    images, polish = sharp_images(stack, v), images_that_cancel(stack, v)
+    for found in (images.images, polish):
+        np.testing.assert_allclose(found, exact, rtol=1e-15, atol=1e-15 * np.abs(exact).max())
+        np.testing.assert_allclose(found[0], exact[0], rtol=1e-12)
+    assert np.abs(stack.images(v)[0] - exact[0]).max() > 1e-3 * np.abs(exact[0]).max()
+    assert np.all(np.abs(images.images - exact) <= images.eps[:, None] * stack.own_lengths)
+    assert np.all(images.eps <= 1e-15 * np.sqrt(np.maximum(exact @ v, 0.0)) + 1e-30)
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)

@@ -381,3 +381,12 @@ def test_weights_that_are_rounding_are_fitted_to_the_scores():
         assert certify(problem, off.dual_coef, weights=off.weights).relative_gap > 1e-3
         mended = fitted(problem, off)
         assert certify(problem, mended.dual_coef, weights=mended.weights).relative_gap < 1e-5
+
+
+def test_functions_of_a_kernel_that_nearly_cancel_are_polished_and_certified_to_their_own_digits():
+    """beta, orthogonal to the large kernel but for 1e-10: rounding of K beta alone cost 7e-5 of the optimum."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(10, 2))
+    K = [1e10 * np.outer(x[:, 0], x[:, 0]), np.exp(-((x[:, 1:] - x[:, 1]) ** 2))]
+    problem = Problem(K, np.where(np.arange(10) % 2, 1.0, -1.0), C=1e6, loss="squared_hinge", regularizer=Lp(2))
+    assert mklref.solve(problem).status is Status.OPTIMAL
