@@ -242,7 +242,7 @@ def images_that_cancel(stack: KernelStack, v: Array) -> Array:
     if _may_be_sliced(stack):
         sizes, lengths = np.abs(images).max(axis=1), stack.own_lengths
         with suppress(Unbounded):
-            for m in np.flatnonzero(sizes < _CANCELS * lengths.max(axis=1) * (lengths @ np.abs(v))):
+            for m in np.flatnonzero(sizes < _CANCELS * lengths.max(axis=1) * (lengths @ np.abs(v))).tolist():
                 images[m], _ = _sharp_image(stack, m, v)
     return images
 
