@@ -196,7 +196,7 @@ def certify_each(points: Sequence[tuple[Problem, Any, Any, Any]]) -> list[Certif
 
 
 def _sharper(problem: Problem, betas: Sequence[Array], weights: Any, intercept: Any) -> Certificate | None:
-    """The certificate from products of factors in which the rounding of L'beta is known; None for other kernels."""
+    """The certificate from products whose rounding is known (`sharp_images`); None for kernels without such."""
     from mklref.certificate.exact import Unbounded
     from mklref.certificate.products import sharp_images
 

@@ -43,7 +43,7 @@ _SLICES = 3
 _SLICED = 256
 """Rows that are cut at a time."""
 _FEW, _CANCELS = 1 << 22, 1e-5
-"""Entries of all matrices up to which these are cut for digits alone, at 20 to 70 times the cost of a product; and the
+"""Entries of all matrices up to which these are cut for digits alone, at 20 to 220 times the cost of a product; and the
 share of its bound from which a product has lost digits that the Newton steps of a polish miss."""
 
 
