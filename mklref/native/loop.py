@@ -33,7 +33,7 @@ from mklref.machines.machine import SPARE, Machine
 from mklref.native import tuning
 from mklref.native.large_q import LargeQ
 from mklref.native.point import Patience, Point, as_certified, compared, losses_of_nothing, misled, nearer
-from mklref.native.step import Cut, shortened, step
+from mklref.native.step import Cut, curvature_missed, shortened, step
 from mklref.native.working_set import watch_the_largest, widened
 from mklref.regularizers import BlockNorm
 from mklref.solution import History, Record, Solution, Status
@@ -75,16 +75,13 @@ class Loop:
         """The point of the largest lower bound."""
         self.sound: Point | None = None
         """The point of the smallest gap with what rounding adds to it."""
-        self.doubt = self.least_doubt = np.inf
-        """This sum at the latest point where it is known, and the smallest one."""
+        self.doubt = self.least_doubt = np.inf  # this sum at the latest point where it is known, and the smallest one
         self._rounded: tuple[Point | None, float] = (None, 0.0)
         self.first: Point | None = None
         self.spent: dict[str, float] = {}
         """What the start, and whatever helped out, has cost, by the names of `counters`."""
-        self.zero = unit_of(self.problem)
-        """What gaps are compared with where the optimum is 0."""
-        self.rounding = 0.0
-        """What the certificate will add to the gap, as far as it is known to matter."""
+        self.zero = unit_of(self.problem)  # what gaps are compared with where the optimum is 0
+        self.rounding = 0.0  # what the certificate will add to the gap, as far as it is known to matter
         self.target = 0.0  # the gap to reach
         self.inner_gap = self.asked = np.inf
         """The gap to which machines are solved, and that to which the last one was."""
@@ -92,15 +89,15 @@ class Loop:
         """The order of weights where those of the centre are much smaller; it follows them down, centre by centre."""
         self.stopped: Status | None = None
         self.last: Point | None = None
-        self.centre: Point | None = None
-        """The latest one."""
+        self.centre: Point | None = None  # the latest one
         self.ahead: Point | None = None
         """Where the path of a rescue ended, which rounding may hide."""
-        self.told = 0
-        """Steps of the inner solvers in the records so far."""
+        self.told = 0  # steps of the inner solvers in the records so far
         self.cuts: list[Cut] = []
         self.trust = 1.0
         """Factor on W: a curvature that has taken a kink of J for one has misled."""
+        self.near, self.held = 0.0, False
+        """Curvature of all sparse weights that W has not, as trial points told, and whether the last step had any."""
         self.most_failures, self.patience = tuning.MOST_FAILURES, tuning.PATIENCE
         self.failures = 0
         self._W: Array | None = None
@@ -118,12 +115,12 @@ class Loop:
         """Go on from this point; why it ended, and the last centre."""
         patience, centre, serious = Patience(), point, True
         widen_below = tuning.WIDER * point.working_gap
-        self.trust = 1.0
+        self.trust, self.near, self.held = 1.0, 0.0, False
         while True:
             if (status := self.record(point)) is not None:
                 return status, centre
             if serious:
-                self.failures, self._W = 0, None
+                self.failures, self._W = self.failures if self.held else 0, None
                 if point.working_gap <= max(widen_below, self.target):
                     point = self.widen(point)
                     widen_below = tuning.WIDER * point.working_gap
@@ -270,7 +267,7 @@ class Loop:
             self._W = machine.hessian_root(np.flatnonzero(machine.forms.watched))
         cuts, kernels = self._cuts_at(centre), np.flatnonzero(machine.forms.watched)
         W = self.trust * self._W
-        model = step(regularizer, cuts, W, centre.weights, kernels, self.unit, self.recorder.deadline)
+        model = step(regularizer, cuts, W, centre.weights, kernels, self.unit, self.near, self.recorder.deadline)
         if centre.merit - model.value < -max(2.0 * centre.inner_gap, self.target):
             # The cut of the centre is its merit, which no minimum is above: this one is beyond double precision. With
             # one cut it is a Newton step, which is shortened, or where it leads up all the way gives place to a bundle;
@@ -296,6 +293,7 @@ class Loop:
         if promise <= min(self.target, tuning.NOTHING * centre.working_gap):
             # A model that has nothing left to gain, but a gap, has taken a kink of J for curvature.
             self.trust = tuning.LESS * self.trust if trial.working_gap > 0.5 * centre.working_gap else 1.0
+            self.near = 0.0
         return trial, self._is_serious(trial, centre, promise)
 
     def _is_serious(self, trial: Point, centre: Point, promise: float) -> bool:
@@ -311,6 +309,8 @@ class Loop:
         if not serious:
             stuck = np.array_equal(trial.weights, centre.weights)
             self.failures = tuning.MOST_FAILURES if stuck else self.failures + 1
+        if self.psi is not None:
+            self.near, self.held = curvature_missed(self, trial, centre, promise, serious), self.near > 0.0
         if self.psi is not None or excess > 0.0 or self.cuts:
             self.cuts = [*self.cuts, centre.cut if serious else trial.cut][-tuning.CUTS :]
         return serious

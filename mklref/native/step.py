@@ -11,7 +11,8 @@ and the next weights minimise the largest cut plus the curvature W'W of J at the
 With the cut of the centre alone this is Newton's method. More cuts are there where trial points failed, which happens
 where J has kinks; their multipliers lambda (they sum to 1) mix the dual points to sum_k lambda_k beta_k, which is
 feasible and near-optimal where no single beta_k is. Where psi is polyhedral (lp with p = 1 and its kin) the step is the
-quadratic program of this file, elsewhere Newton's method on its dual (curved.py).
+quadratic program of this file, in which a curvature of all weights, of proximal bundle methods, is added to a W that
+knows too little of J (`curvature_missed`), elsewhere Newton's method on its dual (curved.py).
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref.machines.loops import QuadraticProgram
+from mklref.native import tuning
 from mklref.native.curved import curved_step
 from mklref.regularizers import Regularizer
 from mklref.regularizers.norms import Polyhedral
@@ -69,11 +71,13 @@ def step(
     centre: Array,
     kernels: Any = None,
     unit: float = 0.0,
+    near: float = 0.0,
     deadline: float = np.inf,
 ) -> Step:
     """Minimise the model plus psi over the weights of these k kernels, or all; the others stay 0, and W is (f, k).
 
-    `unit` is the order of the weights, in those of psi, where those of the centre are much smaller.
+    `unit` is the order of the weights, in those of psi, where those of the centre are much smaller, and `near` a
+    curvature of all of them, in units of the largest, which sparse steps have beside W.
     """
     psi = regularizer.polyhedral(len(centre))
     Q, D = np.array([cut.squares for cut in cuts]), np.array([cut.dual_term for cut in cuts])
@@ -83,7 +87,7 @@ def step(
     # Weights, and the squares of kernels that have none, are compared: in units in which psi makes no difference.
     psi, units, weights = psi.of(kernels), psi.units[kernels], np.zeros_like(centre)
     alike = Polyhedral(psi.cost / units, psi.mu, None if psi.normal is None else psi.normal / units)
-    found = sparse_step(alike, Q[:, kernels] / units, D, W / units, centre[kernels] * units, unit)
+    found = sparse_step(alike, Q[:, kernels] / units, D, W / units, centre[kernels] * units, unit, near)
     weights[kernels] = found.weights / units
     return found._replace(weights=weights)
 
@@ -103,7 +107,23 @@ def shortened(regularizer: Regularizer, cut: Cut, W: Array, centre: Array, kerne
     return found._replace(weights=centre + t * moved, value=model(t))
 
 
-def sparse_step(psi: Polyhedral, Q: Array, D: Array, W: Array, centre: Array, unit: float = 0.0) -> Step:
+def curvature_missed(loop: Any, trial: Any, centre: Any, promise: float, serious: bool) -> float:
+    """The curvature of all weights, in units of the largest, that keeps the next step nearer to its centre than W does.
+
+    Where few samples are free W knows few directions, and the minimiser of the cuts leaps from vertex to vertex in the
+    others. A trial point that failed tells how much was missed; one that keeps its promise, that W is enough.
+    """
+    fell = centre.merit - trial.merit
+    if serious:
+        return tuning.RELAXED * loop.near if fell < tuning.KEPT * promise else 0.0
+    size = max(loop.unit, float((centre.weights * loop.units).max()))
+    moved = float(np.sum(((trial.weights - centre.weights) * loop.units / size) ** 2))
+    return max(loop.near, tuning.MISSED * 2.0 * (promise - fell) / moved) if moved > 0.0 else loop.near
+
+
+def sparse_step(
+    psi: Polyhedral, Q: Array, D: Array, W: Array, centre: Array, unit: float = 0.0, near: float = 0.0
+) -> Step:
     """The quadratic program for cuts D - 1/2 Q theta, on few kernels first, to which violators are added."""
     active = centre > _NEGLIGIBLE * centre.max()
     candidates = active if np.count_nonzero(active) <= _MOST else np.zeros_like(active)
@@ -113,20 +133,22 @@ def sparse_step(psi: Polyhedral, Q: Array, D: Array, W: Array, centre: Array, un
         candidates[:] = True
     normal = np.ones_like(centre) if psi.normal is None else psi.normal
     before = float((D - 0.5 * (Q @ centre)).max()) + psi.penalty(centre)
+    unit = max(unit, float(centre.max()))
     while True:
         index = np.flatnonzero(candidates)
-        part, mixture = _on_face(psi, Q, D, W, centre, index, max(unit, float(centre.max())))
+        part, mixture = _on_face(psi, Q, D, W, centre, index, unit, near)
         weights = np.zeros_like(centre)
         weights[index] = np.where(part > _NEGLIGIBLE * part.max(), part, 0.0)
         if psi.normal is not None:
             weights /= psi.normal @ weights
-        moved = W @ (weights - centre)
+        moved, beside = W @ (weights - centre), (weights - centre) / unit
         # Frank and Wolfe: what kernels outside may still gain is the size of the weights times how much less the
         # gradient of one of them is, per unit of the constraint, than that of those inside in the mean.
-        slope = (moved @ W - 0.5 * (mixture @ Q) + psi.gradient(weights)) / normal
+        slope = (moved @ W + near / unit * beside - 0.5 * (mixture @ Q) + psi.gradient(weights)) / normal
         size, rounding = float(normal @ weights), 1e-9 * np.abs(slope).max()
         inside = 0.0 if psi.normal is None else float((normal * weights) @ slope) / size
-        value = float((D - 0.5 * (Q @ weights)).max()) + 0.5 * float(moved @ moved) + psi.penalty(weights)
+        bend = float(moved @ moved) + near * float(beside @ beside)
+        value = float((D - 0.5 * (Q @ weights)).max()) + 0.5 * bend + psi.penalty(weights)
         enough = max(rounding, _ENOUGH * (before - value) / size) if size > 0.0 else rounding
         missing = ~candidates & (slope < inside - enough)
         if not missing.any():
@@ -139,7 +161,7 @@ def sparse_step(psi: Polyhedral, Q: Array, D: Array, W: Array, centre: Array, un
 
 
 def _on_face(
-    psi: Polyhedral, Q: Array, D: Array, W: Array, centre: Array, index: Any, unit: float
+    psi: Polyhedral, Q: Array, D: Array, W: Array, centre: Array, index: Any, unit: float, near: float
 ) -> tuple[Array, Array]:
     """The quadratic program in (theta, s) over some of the kernels, in units of the weights and of J."""
     k, m = len(D), len(index)
@@ -148,8 +170,8 @@ def _on_face(
     offset = float((D - 0.5 * (Q @ centre)).max())
     P = np.zeros((m + 1, m + 1))
     P[:m, :m] = (V.T @ V + 2.0 * psi.mu * unit * unit) / scale
-    P[range(m), range(m)] += _RIDGE * max(1.0, float(np.trace(P)))
-    c = np.append((unit * psi.cost[index] - (W @ centre) @ V) / scale, 1.0)
+    P[range(m), range(m)] += near / scale + _RIDGE * max(1.0, float(np.trace(P)))
+    c = np.append((unit * psi.cost[index] - (W @ centre) @ V - near * centre[index] / unit) / scale, 1.0)
     G = np.full((k, m + 1), -1.0)
     G[:, :m] = Qs / (-2.0 * scale)
     a = None if psi.normal is None else np.append(unit * psi.normal[index], 0.0)

@@ -43,6 +43,9 @@ takes a fifth longer, lines (200 samples, C = 0.01) 27 % more reads."""
 UNIT = 1e-3
 """Share of the weights of the centre before that is the order of the weights where those of the centre are far smaller.
 No problem of the benchmark needs it; without, one of 100 random ones with WeightedL1 ends at a gap of 0.1."""
+MISSED, KEPT, RELAXED = 0.5, 0.8, 0.5
+"""Share of the curvature that a model has missed where it failed, which keeps sparse steps near their centre from then
+on; share of its promise that a point has to keep for that to end, and the factor where it has not."""
 NOTHING, LESS = 1e-5, 0.1
 """A model that promises less than this share of a gap which stays has misled: factor on its root W each time. No
 problem of the benchmark needs it; without, one of 100 random ones with Groups stalls."""

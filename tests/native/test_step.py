@@ -28,6 +28,7 @@ from mklref.regularizers import (
     WeightedLp,
 )
 from mklref.solution import Status
+from validation.benchmarks.problems import lines, views
 from validation.robustness import random_problem
 
 SPARSE = (Lp(1), BlockNorm(1), Power(1), HalfPower(1), Tikhonov(1, 0.3), WeightedL1(SCALE), WeightedLp(1, SCALE))
@@ -71,6 +72,19 @@ def test_the_step_minimises_the_model(regularizer, cuts, rng):
 
 
 @every_sparse
+def test_curvature_of_all_weights_is_as_if_it_were_in_the_root(regularizer, rng):
+    """In units of the largest weight of the centre, where they can be compared."""
+    bundle, W, centre = random_bundle(rng, regularizer, cuts=3, rows=2, kernels=4)
+    units = regularizer.polyhedral(4).units
+    unit = (centre * units).max()
+    whole = step(regularizer, bundle, np.vstack([W, np.sqrt(3.0) / unit * np.diag(units)]), centre)
+    found = step(regularizer, bundle, W, centre, near=3.0)
+    assert np.abs(found.weights - step(regularizer, bundle, W, centre).weights).max() > 1e-3 * unit
+    np.testing.assert_allclose(found.weights, whole.weights, rtol=1e-6, atol=1e-7 * unit)
+    assert found.value == pytest.approx(whole.value, rel=1e-9)
+
+
+@every_sparse
 def test_kernels_outside_the_first_choice_come_in(regularizer, rng):
     """With 100 kernels only 20 candidates start; the optimality conditions must still hold for every kernel."""
     if isinstance(regularizer, WeightedL1 | WeightedLp):
@@ -87,6 +101,18 @@ def test_kernels_outside_the_first_choice_come_in(regularizer, rng):
         slope -= slope[weights > 1e-6].mean()
     np.testing.assert_allclose(slope[weights > 1e-6], 0.0, atol=1e-6)
     assert slope.min() > -1e-6
+
+
+@pytest.mark.parametrize(
+    ("problem", "C", "most"),
+    [(lambda: views(200, 400), 100.0, 24), (lambda: lines(200, 5), 0.01, 15)],
+    ids=["views", "lines"],
+)
+def test_steps_stay_near_a_centre_whose_curvature_tells_little(problem, C, most):
+    """11 and 10 machines; 37 and 21 where steps leap from vertex to vertex of the cuts."""
+    solution = mklref.solve(mklref.Problem(*problem()[:2], C=C, regularizer=Lp(1)))
+    assert solution.status is Status.OPTIMAL
+    assert solution.history.counters["machines"] <= most
 
 
 def test_programs_take_in_few_of_many_kernels(monkeypatch):
