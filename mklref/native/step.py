@@ -115,10 +115,11 @@ def curvature_missed(loop: Any, trial: Any, centre: Any, promise: float, serious
     """
     fell = centre.merit - trial.merit
     if serious:
-        return tuning.RELAXED * loop.near if fell < tuning.KEPT * promise else 0.0
+        return tuning.RELAXED * float(loop.near) if fell < tuning.KEPT * promise else 0.0
     size = max(loop.unit, float((centre.weights * loop.units).max()))
     moved = float(np.sum(((trial.weights - centre.weights) * loop.units / size) ** 2))
-    return max(loop.near, tuning.MISSED * 2.0 * (promise - fell) / moved) if moved > 0.0 else loop.near
+    missed = 2.0 * float(promise - fell) / moved if moved > 0.0 else 0.0
+    return max(float(loop.near), tuning.MISSED * missed)
 
 
 def sparse_step(

@@ -91,7 +91,7 @@ def test_where_f_0_is_best_it_is_returned_with_the_best_dual_point(regularizer):
 
 def test_a_run_that_ends_early_returns_what_it_knows_to_be_good():
     """Bounds of points for which few kernels were read are far: which point is best is seen at the end alone."""
-    for seed in (3, 9, 10):
+    for seed in (3, 9, 15):
         rng = np.random.default_rng(seed)
         X, y = rng.standard_normal((40, 9)), np.where(rng.random(40) < 0.5, -1.0, 1.0)
         problem = mklref.Problem(mklref.kernels.simplemkl_recipe(X), y, C=100.0, regularizer=Lp(1))
