@@ -78,7 +78,8 @@ def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     except OSError as error:
         ours = any(str(name).endswith(_PART) for name in (error.filename, error.filename2))
         if error.errno is not None and (error.filename is None or ours):
-            error.filename, error.filename2 = os.fspath(path), None
+            error.filename = os.fspath(path)
+            del error.filename2  # None would be shown
         raise
 
 

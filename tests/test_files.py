@@ -39,6 +39,13 @@ def test_files_of_strangers_are_read_in_one_place(call, homes):
     assert found == homes
 
 
+def test_who_writes_into_no_folder_hears_of_the_file_alone(tmp_path):
+    path = tmp_path / "none" / "file.npz"
+    with pytest.raises(FileNotFoundError) as caught:
+        write_arrays(path, {}, {})
+    assert str(caught.value) == f"[Errno 2] No such file or directory: {str(path)!r}"
+
+
 @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04" + b"\0" * 30, pickle.dumps([]), array_bytes([1.0])])
 def test_files_that_are_no_archives_are_refused(tmp_path, content):
     (tmp_path / "s.npz").write_bytes(content)
