@@ -122,19 +122,22 @@ def _solved(
     *, progress: bool = False, start: Any = None, polish: bool = False, last: bool = False,
 ) -> Solution:  # fmt: skip
     """`solve` for kernels as matrices; the `last` one goes by way of no other problem."""
-    with blas_threads():
-        run, status = run_from(problem, start, None, tol, max_iter, deadline, callback, progress, certified=True)
-
-        def nearly() -> Solution:
-            return run.kept_solution() or run.solution(Status.INTERRUPTED)
-
-        with run.recorder.running(nearly), _losses_carry(run.kept_solution):
-            solution, machine = run.solution(status), run.machine
-    order, late = len(machine.beta) + problem.n_kernels, time.perf_counter() > deadline
-    hopeful = solution.status is Status.STALLED and order <= tuning.REFINED and not _left_open(solution, problem, tol)
-    if not polish and (late or not hopeful):
-        return solution
+    solution: Solution | None = None
     try:
+        with blas_threads():
+            run, status = run_from(problem, start, None, tol, max_iter, deadline, callback, progress, certified=True)
+
+            def nearly() -> Solution:
+                return run.kept_solution() or run.solution(Status.INTERRUPTED)
+
+            with run.recorder.running(nearly), _losses_carry(run.kept_solution):
+                solution, machine = run.solution(status), run.machine
+        order, late = len(machine.beta) + problem.n_kernels, time.perf_counter() > deadline
+        hopeful = (
+            solution.status is Status.STALLED and order <= tuning.REFINED and not _left_open(solution, problem, tol)
+        )
+        if not polish and (late or not hopeful):
+            return solution
         solution = polished(machine, solution, tol, deadline)
         ends = iter(()) if late else run.ends()
         while solution.status is Status.STALLED and (end := next(ends, None)) is not None:
@@ -142,16 +145,16 @@ def _solved(
             solution = other if other.certificate.gap < solution.certificate.gap else solution
 
         def told(_: Record) -> object:  # the bounds that are told are those of this problem
-            return callback is not None and callback(solution.history.records[-1])
+            return callback is not None and callback(run.recorder.records[-1])
 
         for near in () if last else (_of_semidefinite_kernels, _in_a_smaller_box):
             if _may_go_on(solution, tol, deadline):
                 solution = _by_way_of(near, machine, solution, tol, max_iter, deadline, told)
         return solution
-    except KeyboardInterrupt:
-        raise Interrupted(solution) from None
+    except KeyboardInterrupt as stopped:
+        raise Interrupted(getattr(stopped, "solution", None) if solution is None else solution) from None
     except KernelsLost as lost:
-        raise KernelsLost(lost.message, solution) from None
+        raise KernelsLost(lost.message, lost.solution if solution is None else solution) from None
 
 
 def _left_open(solution: Solution, problem: Problem, tol: float) -> bool:
@@ -256,7 +259,12 @@ def run_from(
     loop: Loop | None = None
 
     def interrupted() -> Any:
-        return None if loop is None or loop.best.point is None else loop.solution(Status.INTERRUPTED)
+        try:
+            return None if loop is None or loop.best.point is None else loop.solution(Status.INTERRUPTED)
+        except KeyboardInterrupt:  # once more, while kernels on disk are read for the certificate: what needs no read
+            if (found := kept()) is None:
+                raise
+            return found
 
     def kept() -> Any:
         return None if loop is None else loop.kept_solution()

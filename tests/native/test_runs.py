@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 
 import numpy as np
 import pytest
@@ -16,10 +17,10 @@ from native.solving import ACROSS, checked, every_loss, loop_on, overlap
 import mklref
 from mklref.certificate import certify, certify_for, repair
 from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType
-from mklref.kernels import ArrayStack
+from mklref.kernels import ArrayStack, DiskStack
 from mklref.machines import machine, machine_for, quadratic_forms, smo, twin
 from mklref.machines.newton import NewtonMachine
-from mklref.native import AVAILABLE, tuning
+from mklref.native import AVAILABLE, solver, tuning
 from mklref.native.loop import Loop
 from mklref.regularizers import ConcaveBlock, ElasticNet, Fixed, Groups, Lp, Power, SmoothedRoot, Tikhonov, WeightedL1
 from mklref.solution import Status
@@ -331,6 +332,37 @@ def test_ctrl_c_in_the_last_certificate_has_the_solution_too(monkeypatch):
     with pytest.raises(Interrupted) as caught:
         mklref.solve(given)
     assert mklref.certify(given, caught.value.solution).is_optimal(1e-6)
+
+
+def test_a_second_ctrl_c_takes_the_point_that_needs_no_read(tmp_path, monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Loop, "solution", interrupted)
+    given = make_problem()
+    np.save(tmp_path / "K.npy", given.kernels.dense())
+    given = given.replace(kernels=DiskStack(np.load(tmp_path / "K.npy", mmap_mode="r")))
+    with pytest.raises(Interrupted) as caught:
+        mklref.solve(given, callback=lambda record: record.iteration and interrupted())
+    bounds = mklref.certify(given, caught.value.solution)
+    assert bounds.gap == pytest.approx(caught.value.solution.certificate.gap, rel=1e-6)
+
+
+def test_ctrl_c_on_the_way_out_has_the_solution(monkeypatch):
+    depth = []
+
+    @contextmanager
+    def one_thread(order=1):
+        depth.append(order)
+        yield
+        depth.pop()
+        if not depth:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(solver, "blas_threads", one_thread)
+    with pytest.raises(Interrupted) as caught:
+        mklref.solve(make_problem())
+    assert caught.value.solution.status is Status.OPTIMAL
 
 
 def test_a_path_is_certified_everywhere():
