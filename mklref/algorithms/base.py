@@ -49,7 +49,9 @@ and in the gap: each machine is solved to (0.1 tol)^2."""
 _ROUNDING = 1e-13
 """No machine can be asked for more, relative to its value."""
 _SETTLED = 0.9
-"""Ratio of what rounding adds at two points from which on it is the same."""
+"""Ratio of what rounding adds at two points from which on it is the same, and of two gaps that are."""
+_PATIENCE = 30
+"""Points for which a better one is waited for where none is due: rounding may still bring one."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,9 @@ class Run:
         self.svm_calls = self.gradient_calls = self.inner_steps = 0
         self.rounding = 0.0
         """What rounding added to the last gap that it alone left open."""
+        self.known = False
+        """Whether the algorithm knows the minimum of J as exactly as J itself is known: no step is better than luck."""
+        self._smallest, self._waited = np.inf, 0
         self.stop = "gap"
         """What has to fall below tol: the certified gap, or by its name one of the `measures` of the algorithm."""
         self.guaranteed = True
@@ -166,6 +171,16 @@ class Run:
             return False
         last, self.rounding = self.rounding, point.rounding
         return _SETTLED * last <= point.rounding <= last / _SETTLED
+
+    def _exhausted(self, gap: float, point: Point) -> bool:
+        """Whether the smallest gap stays where it is, and either it or what is known of J is at rounding."""
+        if max(gap, 0.0) < _SETTLED * self._smallest:
+            self._smallest, self._waited = max(gap, 0.0), 0
+            return False
+        self._waited += 1
+        if self._waited % _PATIENCE:
+            return False
+        return self.known or gap <= rounding(self.problem, self.machines, point.weights, point.intercepts, point.upper)
 
     def follow(self, steps: Iterator[Point]) -> Solution:
         """Run an algorithm to its end, and return the best point with its certificate computed afresh.
@@ -223,7 +238,8 @@ class Run:
         if self.stop != "gap":
             ended = Status.INACCURATE if self.measures[self.stop] <= self.tol else None
         elif best is not None:
-            ended = Status.OPTIMAL if self.reached(best) else Status.STALLED if self._rounded(point) else None
+            hopeless = self._rounded(point) or self._exhausted(best.gap, point)
+            ended = Status.OPTIMAL if self.reached(best) else Status.STALLED if hopeless else None
         record = self.iteration(point.weights, point.objective, self.best.lower, self.best.upper)
         return self.recorder.add(record, record.relative_gap, ended)
 

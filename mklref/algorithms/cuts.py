@@ -88,6 +88,7 @@ def remaining(best: float, lower: float) -> float:
 
 def proof(run: Run, cuts: Sequence[Point], master: Master, lower: float, upper: float) -> Iterator[Point]:
     """Where these bounds of the minimum of J meet, the mixture of the cuts, if it proves that they do."""
+    run.known = upper - lower <= run.precision * abs(upper)
     if upper - lower <= run.tol * abs(upper) and run.reached(found := mixture(run, cuts, master)):
         yield found
 

@@ -53,6 +53,7 @@ def hessian_mkl(run: Run) -> Iterator[Point]:
         slope, t = float(gradient @ direction), 1.0
         if not slope < 0.0:
             return
+        run.known = -slope <= run.precision * abs(point.value)
         while True:
             trial = run.svm(np.maximum(point.weights + t * direction, 0.0))
             if trial.value <= point.value + _ARMIJO * t * slope + run.precision * abs(point.value):

@@ -117,6 +117,15 @@ def test_tolerances_beyond_rounding_end_honestly(name):
     assert solve(name, tol=1e308).status is Status.OPTIMAL  # as any point is, by a tolerance whose square overflows
 
 
+@pytest.mark.parametrize("name", ["silp", "level", "hessian_mkl", "lp_wrapper"])
+def test_no_better_point_is_waited_for_without_end_where_float64_cannot_go_on(name):
+    loss, p = ("hinge", 2) if name == "lp_wrapper" else ("squared", 1)
+    problem = make_problem(n=40, M=5, loss=loss, regularizer=mklref.Lp(p), seed=1)
+    solution = algorithms.ALGORITHMS[name](problem, tol=1e-300, max_iter=1000)
+    assert solution.status is Status.STALLED
+    assert solution.certificate.relative_gap < 1e-8
+
+
 @pytest.mark.parametrize("name", ["simplemkl", "gradient_descent"])
 def test_one_kernel_leaves_no_direction_and_ends_the_run(name):
     solution = algorithms.ALGORITHMS[name](make_problem(n=12, M=1, seed=2), tol=1e-300)
