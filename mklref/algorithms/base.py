@@ -194,7 +194,7 @@ class Run:
                         return self._solution(status)
             except OutOfTime:
                 return self._solution(Status.TIME_LIMIT)
-        return self._solution(Status.STALLED)
+            return self._solution(Status.STALLED)
 
     def _interrupted(self) -> Solution | None:
         return None if self.best.point is None else self._solution(Status.INTERRUPTED)

@@ -99,7 +99,7 @@ def settle(run: Run, problem: Problem, starts: Iterable[Iterator[GroupPoint]]) -
                     break
         except OutOfTime:
             ends[-1] = (ends[-1][0], Status.TIME_LIMIT)
-    return _lowest(run, problem, ends)
+        return _lowest(run, problem, ends)
 
 
 def _record(run: Run, current: GroupPoint) -> Status | None:

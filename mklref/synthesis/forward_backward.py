@@ -73,7 +73,7 @@ def forward_backward(
     checked_flag("accelerated", accelerated)
     with run.running("forward_backward"):
         status = _iterate(run, _step(run.dictionary, problem, step, accelerated), accelerated)
-    return run.solution(status, "forward_backward")
+        return run.solution(status, "forward_backward")
 
 
 def _iterate(run: Run, gamma: float, accelerated: bool) -> Status:

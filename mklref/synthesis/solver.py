@@ -97,8 +97,7 @@ def solve(
             raise InvalidType(f"start is {type(start).__name__}; give a SynthesisSolution, or None.")
         A = checked_array(start.coef, "start.coef", problem.shape)
     with run.running("newton"), blas_threads():
-        status = _iterate(run, A)
-    return run.solution(status, "newton")
+        return run.solution(_iterate(run, A), "newton")
 
 
 def _iterate(run: Run, A: Array) -> Status:

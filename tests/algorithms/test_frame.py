@@ -6,6 +6,7 @@ import dataclasses
 import inspect
 import pickle
 import re
+import sys
 import types
 from functools import partial
 
@@ -15,7 +16,7 @@ from algorithms.cases import SIMPLEX, cancer, small
 from makers import make_problem
 
 import mklref
-from mklref import algorithms
+from mklref import algorithms, synthesis
 from mklref.algorithms.base import Run
 from mklref.exceptions import Interrupted
 from mklref.machines.machine import Machine
@@ -170,6 +171,27 @@ def test_interruption_returns_the_best_certified_point(name):
     again = mklref.certify(problem_of(name), solution.dual_coef, weights=solution.weights, intercept=solution.intercept)
     assert again == solution.certificate
     assert solution.certificate.gap <= solution.history.records[0].upper - solution.history.records[0].lower
+
+
+@pytest.mark.parametrize("solve", [synthesis.solve, synthesis.forward_backward, algorithms.simplemkl])
+def test_ctrl_c_in_the_last_certificate_has_the_solution(solve, monkeypatch):
+    given = make_problem(n=12, M=1, seed=2, loss="squared")
+    mine = solve is not algorithms.simplemkl
+    if mine:
+        given = synthesis.SynthesisProblem(given.kernels.dense(), given.y, loss="squared", lam=1.0, p=1, q=1, r=2)
+    home = sys.modules["mklref.synthesis.solution" if mine else "mklref.algorithms.base"]
+    certify, calls = home.certify, []
+
+    def interrupted(*arguments, **options):
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return certify(*arguments, **options)
+
+    monkeypatch.setattr(home, "certify", interrupted)
+    with pytest.raises(Interrupted) as caught:
+        solve(given, tol=1e-6 if mine else 1e-300)
+    assert caught.value.solution.certificate.relative_gap < 1e-5
 
 
 def test_interruption_before_the_first_point(monkeypatch):
