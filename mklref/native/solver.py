@@ -24,7 +24,7 @@ from mklref.machines.machine import Machine
 from mklref.native import tuning
 from mklref.native.active import on_active_samples
 from mklref.native.loop import Loop
-from mklref.native.polish import polished
+from mklref.native.polish import or_nothing, polished
 from mklref.native.rescue import Ladder, led_nowhere
 from mklref.native.start import first_weights
 from mklref.problem import Problem, in_a_smaller_box
@@ -150,7 +150,7 @@ def _solved(
         for near in () if last else (_of_semidefinite_kernels, _in_a_smaller_box):
             if _may_go_on(solution, tol, deadline):
                 solution = _by_way_of(near, machine, solution, tol, max_iter, deadline, told)
-        return solution
+        return or_nothing(problem, solution, tol)
     except KeyboardInterrupt as stopped:
         raise Interrupted(getattr(stopped, "solution", None) if solution is None else solution) from None
     except KernelsLost as lost:
