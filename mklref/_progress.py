@@ -7,41 +7,51 @@ from __future__ import annotations
 
 import math
 import threading
+import weakref
+from collections.abc import Callable
 from typing import Any
 
 _ONE = threading.Lock()
-"""Held by the line that is shown."""
+"""Held while it is looked up which line is shown."""
 
 
 class _Line:
     """A label, a bar, other columns and the time since it began; if not shown nothing is imported or printed."""
 
     _bar: Any = None
-    _mine = False
-    """Whether this line is the one that is shown."""
 
     def __init__(self, shown: bool, label: str, total: float | None, column: str, **fields: Any) -> None:
-        self._mine = shown and _ONE.acquire(blocking=False)
-        if not self._mine:
+        if not shown:
             return
+        global _shown
+        with _ONE:
+            if _shown() is not None:
+                return
+            _shown = weakref.ref(self)
         from rich.console import Console
         from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
 
         columns = (TextColumn(label), BarColumn(), TextColumn(column), TimeElapsedColumn())
         self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+        self._stop = weakref.finalize(self, self._bar.stop)
         self._task = self._bar.add_task(label, total=total, **fields)
         self._bar.start()
 
     def close(self) -> None:
         if self._bar is not None:
-            self._bar.stop()
+            self._stop()
             self._bar = None
-        if self._mine:
-            self._mine = False
-            _ONE.release()
+        global _shown
+        if _shown() is self:
+            _shown = _none
 
-    __del__ = close
-    """Where Ctrl-C came before anybody had the line to close it, no other one would ever be shown."""
+
+def _none() -> _Line | None:
+    return None
+
+
+_shown: Callable[[], _Line | None] = _none
+"""The line that is shown, as long as anybody has it: Ctrl-C may come before there is somebody to close it."""
 
 
 class Steps(_Line):

@@ -346,10 +346,16 @@ def test_a_line_that_ctrl_c_has_cut_off_leaves_the_place_to_the_next_one(monkeyp
     with monkeypatch.context() as patched, suppress(KeyboardInterrupt):
         patched.setattr("rich.progress.Progress.start", interrupted)
         Recorder("test", tol=1e-6, max_iter=1, progress=True)
-    assert Recorder("test", tol=1e-6, max_iter=1, progress=True)._line._mine, "and this one was not closed, either"
+    assert Recorder("test", tol=1e-6, max_iter=1, progress=True)._line._bar, "and this one was not closed, either"
     line = Recorder("test", tol=1e-6, max_iter=1, progress=True)._line
-    assert line._mine
+    assert line._bar
+    assert not Recorder("test", tol=1e-6, max_iter=1, progress=True)._line._bar, "one at a time"
     line.close()
+
+
+def test_the_end_of_a_line_that_is_not_shown_runs_nothing_in_which_ctrl_c_would_be_lost():
+    """Python ignores what is raised while an object ends: a solve went on after Ctrl-C."""
+    assert not hasattr(Recorder("test", tol=1e-6, max_iter=1)._line, "__del__")
 
 
 def test_matrices_are_read_while_another_thread_imports_what_knows_sparse_ones(monkeypatch):

@@ -376,7 +376,7 @@ def test_weights_that_are_rounding_are_fitted_to_the_scores():
     kernels = np.array([[[2e-4, -5e-5], [-5e-5, 1e-4]], [[1e7, 3e6], [3e6, 9e5]]])
     net = ElasticNet(1e-3)
     problem = Problem(kernels, [1.0, -1.0], C=900.0, loss="logistic", regularizer=net, intercept=False)
-    exact = solve(problem, tol=1e-9)  # q is at the kink but for its rounding
+    exact = solve(problem, tol=1e-9, polish=True)  # q is at the kink but for its rounding
     for factor in (0.0, 0.5, 2.0):
         off = Point(exact.dual_coef, exact.weights * [1.0, factor], 0.0)
         assert certify(problem, off.dual_coef, weights=off.weights).relative_gap > 1e-3
