@@ -379,9 +379,9 @@ class Loop:
 
     def _judged(self, point: Point, status: Status, images: list[Array] | None = None) -> Solution:
         """The point with its certificate; of a one-class machine f = 0 where that is as good, for all that is known."""
-        others = status, self.history(), self.tol, images
+        others = status, self.history(), self.tol, images, point.products
         with blas_threads(self.problem.n_samples):
-            found = self.machine.solution(point.beta, point.weights, *others, point.products)
+            found = self.machine.solution(point.beta, point.weights, *others)
             if self.problem.intercept_cost and found.objective + found.certificate.rounding > 0.0:
                 nothing = self.machine.solution(point.beta, np.zeros_like(point.weights), *others)
                 return min(nothing, found, key=lambda solution: solution.certificate.gap)

@@ -200,4 +200,4 @@ def nearer(machine: Machine | JointMachine, point: Point) -> list[Point]:
         return float(expit(low))
 
     scales = [best(np.sqrt(squares + spare * noise)) for spare in _AND_OF_T]
-    return [replace(point, beta=t * point.beta, weights=point.weights / t) for t in scales]
+    return [replace(point, beta=t * point.beta, weights=point.weights / t, images=None, products=None) for t in scales]
