@@ -45,7 +45,9 @@ UNIT = 1e-3
 No problem of the benchmark needs it; without, one of 100 random ones with WeightedL1 ends at a gap of 0.1."""
 MISSED, KEPT, RELAXED = 0.5, 0.8, 0.5
 """Share of the curvature that a model has missed where it failed, which keeps sparse steps near their centre from then
-on; share of its promise that a point has to keep for that to end, and the factor where it has not."""
+on; share of its promise that a point has to keep for that to end, and the factor where it has not. 188 random problems
+of 30 to 300 kernels at p = 1 and its kin take 2486 machines, 106 at most, and without 2580 and 216. With 1, 0.3, 1 in
+place of either of the three 2572, 2581, 2560."""
 NOTHING, LESS = 1e-5, 0.1
 """A model that promises less than this share of a gap which stays has misled: factor on its root W each time. No
 problem of the benchmark needs it; without, one of 100 random ones with Groups stalls."""
