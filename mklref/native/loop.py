@@ -384,7 +384,7 @@ class Loop:
             found = self.machine.solution(point.beta, point.weights, *others)
             if self.problem.intercept_cost and found.objective + found.certificate.rounding > 0.0:
                 nothing = self.machine.solution(point.beta, np.zeros_like(point.weights), *others)
-                return min(nothing, found, key=lambda solution: solution.certificate.gap)
+                return min(nothing, found, key=lambda solution: solution.certificate.upper)
             return found
 
     def history(self) -> History:
