@@ -154,13 +154,21 @@ def _set_to_one() -> None:
     libraries = _controller("scipy.linalg" in sys.modules).select(user_api="blas").lib_controllers
     _before.update({library: library.num_threads for library in libraries})
     for library in libraries:
-        library.set_num_threads(1)
+        _set_threads(library, 1)
 
 
 def _restore() -> None:
     for library, count in _before.items():
-        library.set_num_threads(count)
+        _set_threads(library, count)
     _before.clear()
+
+
+def _set_threads(library: Any, count: int) -> None:
+    """From any thread: newer threadpoolctl hears only the one that came first, and others without a word."""
+    clear = getattr(library, "clear_controlling_thread", lambda: None)
+    clear()
+    library.set_num_threads(count)
+    clear()
 
 
 _ONE_THREAD = _Shared(_set_to_one, _restore)

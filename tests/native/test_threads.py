@@ -44,6 +44,20 @@ def test_threads_get_the_bits_of_a_single_one(loss, p):
         assert threaded.history.counters == single.history.counters
 
 
+def test_any_thread_limits_blas_after_the_first_one_has():
+    """Newer threadpoolctl hears only the first thread that sets a number, until that one gives its place away."""
+
+    def inside():
+        with blas_threads():
+            return [one["num_threads"] for one in ThreadpoolController().info() if one["user_api"] == "blas"]
+
+    with threadpool_limits(2):
+        pass
+    assert set(inside()) == {1}
+    with ThreadPoolExecutor(1) as pool:
+        assert set(pool.submit(inside).result()) == {1}
+
+
 def test_certificates_of_several_threads_agree():
     problem = make_problem(loss="hinge", seed=6, n=40)
     solution = mklref.solve(problem)
