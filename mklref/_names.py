@@ -13,12 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import UTC, datetime
-from itertools import chain, pairwise
+from itertools import chain, pairwise, product
 from typing import Any, TypeAlias
 
 from mklref.exceptions import InvalidInput
 
 Naming: TypeAlias = tuple[str, ...]
+NAMES = ("sample_names", "kernel_names")
+"""What stacks, solutions and files call their namings of samples and of kernels."""
 
 _SMALL = 1000
 """Numbers below it count the rows of any part, those above it of a tenth at least: identifiers have more digits."""
@@ -79,7 +81,7 @@ def require_trained(label: str, kernels: Any, samples: Iterable[Naming], of_kern
         require_same_samples({}, {label: kernels}, samples)
         return
     require_named(label, named, samples)
-    for trained, own in ((trained, own) for trained in of_kernels for own in kernel_names(kernels)):
+    for trained, own in product(of_kernels, kernel_names(kernels)):
         if (m := next((m for m, (a, b) in enumerate(zip(own, trained, strict=False)) if a != b), -1)) >= 0:
             raise InvalidInput(
                 f"kernel {m} of {label} is {own[m]!r}, that of training {trained[m]!r}. Give the kernels of training "
@@ -101,7 +103,7 @@ def given_names(names: Iterable[Any]) -> tuple[Naming, ...]:
 
 def names_of_both(kernels: Any) -> dict[str, Any]:
     """The names that a stack has of samples and of kernels, as solutions keep them."""
-    return {"sample_names": kernels.sample_names, "kernel_names": kernel_names(kernels)}
+    return dict(zip(NAMES, (kernels.sample_names, kernel_names(kernels)), strict=True))
 
 
 def namings(given: Any) -> tuple[Naming, ...]:

@@ -12,7 +12,7 @@ import numpy as np
 
 from mklref import _display
 from mklref._files import read_arrays, require_format, well_formed, write_arrays
-from mklref._names import Naming, require_trained
+from mklref._names import NAMES, Naming, require_trained
 from mklref._typing import Array
 from mklref._validate import require_finite
 from mklref.certificate import Certificate
@@ -170,14 +170,14 @@ class Solution:
             "certificate": self.certificate.to_dict(),
         }
         if not prefix:
-            facts |= {name: names for name in _NAMES if (names := getattr(self, name))}
+            facts |= {name: names for name in NAMES if (names := getattr(self, name))}
         return arrays, {**facts, "value": self.value, "claimed": self.claimed} if self.claimed else facts
 
     @classmethod
     def _from_parts(cls, arrays: dict[str, Any], facts: dict[str, Any], ndim: int, prefix: str = "") -> Self:
         """The inverse of `_parts`, with the raw point if there is one; strict in the names of both."""
         said = {name for name in ("value", "claimed") if name in facts}
-        named = {name: facts[name] for name in _NAMES if name in facts}
+        named = {name: facts[name] for name in NAMES if name in facts}
         raw = {"raw"} if "raw" in facts and not prefix else set()
         names = [f"{part}{name}" for part in ("", "raw_")[: 1 + len(raw)] for name in cls._ARRAYS]
         require_names(facts, {*_FACTS, *said, *raw, *named} - ({"format"} if prefix else set()), "facts")
@@ -232,7 +232,6 @@ def selected(weights: Any) -> Any:
     return np.count_nonzero(sizes > 1e-4 * sizes.max(axis=-1, keepdims=True), axis=-1)
 
 
-_NAMES = ("sample_names", "kernel_names")
 _FACTS = ("format", "intercept", "objective", "status", "solver", "certificate")
 
 

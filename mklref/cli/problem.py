@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mklref import datasets
+from mklref._names import NAMES
 from mklref._typing import Array
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget
 from mklref.kernels import ArrayStack, KernelStack, normalize, parse
@@ -17,7 +18,7 @@ from mklref.losses import Hinge, Loss
 from mklref.problem import Problem
 from mklref.regularizers import Lp
 from mklref.testing.vectors.formats import SUFFIXES, read_as, read_record
-from mklref.testing.vectors.schema import NAMES, problem_from_record, stack_of
+from mklref.testing.vectors.schema import problem_from_record, stack_of
 
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")
 RECIPE = "simplemkl"

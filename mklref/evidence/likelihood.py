@@ -203,9 +203,8 @@ class MarginalLikelihood:
         stretched = 4.0 * _UNIT * np.linalg.norm(errors[:2], axis=0)
         errors[:2] *= np.abs(self.squares) / units
         moved = 2.0 * _UNIT * np.linalg.norm(errors, axis=0)
-        ends = np.abs([np.minimum(room * (1.0 + sign * stretched), slopes + sign * moved) for sign in (-1, 1)]).max(
-            axis=0
-        )
+        both = [np.minimum(room * (1.0 + sign * stretched), slopes + sign * moved) for sign in (-1.0, 1.0)]
+        ends = np.abs(both).max(axis=0)
         return float(np.nan_to_num(ends - np.abs(np.minimum(room, slopes)), nan=np.inf).max())
 
     @property

@@ -13,7 +13,7 @@ from native.solving import ACROSS, checked, every_loss, loop_on, overlap
 import mklref
 from mklref.certificate import certify, certify_for, repair
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
-from mklref.kernels import ArrayStack
+from mklref.kernels import ArrayStack, normalize
 from mklref.machines import machine, machine_for, quadratic_forms, smo, twin
 from mklref.machines.newton import NewtonMachine
 from mklref.native import tuning
@@ -83,6 +83,15 @@ def test_where_f_0_is_best_it_is_returned_with_the_best_dual_point(regularizer):
     solution = mklref.solve(make_problem(C=1e-3, seed=3, regularizer=regularizer), max_iter=1)
     assert solution.status is Status.OPTIMAL
     assert not solution.weights.any()
+
+
+def test_one_class_around_which_kernels_are_centred_has_the_function_0_however_sharp_other_gaps_are():
+    """f of the found weights is rounding, of which its certificate may know more than that of f = 0 does of beta."""
+    for seed in range(20):
+        X = np.random.default_rng(seed).normal(size=(20, 20))
+        X -= X.mean(axis=0)
+        given = mklref.Problem(normalize([X @ X.T], "trace"), np.ones(20), C=10.0, loss="one_class")
+        assert not mklref.solve(given).weights.any(), seed
 
 
 def test_a_run_that_ends_early_returns_what_it_knows_to_be_good():

@@ -180,6 +180,20 @@ def test_names_come_back_and_are_compared_by_file(ending, tmp_path):
             read_answer(answer, read_problem(path))
 
 
+def test_names_of_a_stack_in_a_record_are_its_own():
+    ids = [f"s{i}" for i in range(24)]
+    record = record_of_problem(Problem(stack([pd.DataFrame(K, ids, ids) for K in single()], ["a", "b"]), Y))
+    own = stack([pd.DataFrame(K, ids, ids) for K in single()], ["a", "b"])
+    assert problem_from_record({**record, "kernels": own}).kernels is own
+    plain = stack(single())
+    assert problem_from_record({**record, "kernels": plain}).kernels.sample_names == (tuple(ids),)
+    turned = stack([pd.DataFrame(K, ids[::-1], ids[::-1]) for K in single()])
+    for other, what in ((turned, "samples"), (stack(single(), ["b", "a"]), "kernels")):
+        with pytest.raises(InvalidInput, match=f"have their {what} in different orders"):
+            problem_from_record({**record, "kernels": other})
+    assert turned.sample_names == (tuple(ids[::-1]),)
+
+
 @pytest.mark.parametrize("names", ["[", "3", '[["a"]]', '["a", "b"]', 4.0, np.ones(2), '[["a", 1]]', '[{"a": "b"}]'])
 @pytest.mark.parametrize("which", ["sample_names", "kernel_names"])
 def test_what_are_no_names_is_refused(names, which):

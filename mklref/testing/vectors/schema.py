@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._names import Naming, names_of_both
+from mklref._names import NAMES, Naming, kernel_names, names_of_both, require_named
 from mklref._own import own_class
 from mklref._typing import Array
 from mklref._untrusted import parse_json
@@ -45,15 +45,14 @@ PROBLEM, SOLUTIONS = ("mklref-problem-1",), ("mklref-solution-1", "mklref-soluti
 
 _PROBLEM_FIELDS = (
     "format", "name", "kernels", "kernels_dtype", "y", "strategy", "C", "sample_weight", "intercept", "loss",
-    "regularizer", "lower", "upper", "sample_names", "kernel_names",
+    "regularizer", "lower", "upper", *NAMES,
 )  # fmt: skip
 _SOLUTION_FIELDS = (
     "dual_coef", "weights", "intercept", "objective", "lower", "converged", "format", "name", "status", "solver",
-    "sample_names", "kernel_names",
+    *NAMES,
     "certificate",  # of a saved `Solution`, whose entries are claims that are checked
     "value", "claimed", "raw", "raw_dual_coef", "raw_weights",  # and others, which are not
 )  # fmt: skip
-NAMES = ("sample_names", "kernel_names")
 _FREE = "info_"
 _VECTORS = ("weights", "scale", "omega")
 
@@ -237,11 +236,15 @@ def _made(record: Mapping[str, Any], prefix: str, kind: type) -> Any:
 
 
 def stack_of(record: Mapping[str, Any]) -> KernelStack:
-    """The stack, with the names that the record has."""
-    kernels = kernels_of(record)
-    kernels = stack(kernels, *_namings(record, "kernel_names", len(kernels))[:1])
-    if "sample_names" in record:
-        kernels.sample_names = _namings(record, "sample_names", kernels.shape[1])
+    """The stack, with the names that the record has; those that a stack in the record has itself are compared."""
+    given = kernels_of(record)
+    names = _namings(record, "kernel_names", len(given))
+    kernels = stack(given, *names[:1])
+    samples = _namings(record, "sample_names", kernels.shape[1])
+    if kernels is given:
+        require_named("kernel_names", names, kernel_names(kernels), "kernels")
+        require_named("sample_names", samples, kernels.sample_names)
+    kernels.sample_names = kernels.sample_names or samples
     return kernels
 
 
