@@ -133,9 +133,8 @@ def _solved(
             with run.recorder.running(nearly), _losses_carry(run.kept_solution):
                 solution, machine = run.solution(status), run.machine
         order, late = len(machine.beta) + problem.n_kernels, time.perf_counter() > deadline
-        hopeful = (
-            solution.status is Status.STALLED and order <= tuning.REFINED and not _left_open(solution, problem, tol)
-        )
+        stalled = solution.status is Status.STALLED
+        hopeful = stalled and order <= tuning.REFINED and not _left_open(solution, problem, tol)
         if not polish and (late or not hopeful):
             return solution
         solution = polished(machine, solution, tol, deadline)
@@ -152,7 +151,9 @@ def _solved(
                 solution = _by_way_of(near, machine, solution, tol, max_iter, deadline, told)
         return or_nothing(problem, solution, tol)
     except KeyboardInterrupt as stopped:
-        raise Interrupted(getattr(stopped, "solution", None) if solution is None else solution) from None
+        if solution is None and isinstance(stopped, Interrupted):  # with its own point
+            raise
+        raise Interrupted(solution) from None
     except KernelsLost as lost:
         raise KernelsLost(lost.message, lost.solution if solution is None else solution) from None
 

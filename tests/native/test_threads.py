@@ -155,6 +155,7 @@ def test_crosschecks_of_two_threads_note_their_own_warnings_and_leave_the_filter
         return found.rows[0].note
 
     problem = make_problem(loss="hinge", seed=6, n=12)
+    reference.solve(problem, formulation="dual", solver="CLARABEL")  # what that imports sets filters of its own
     before, shown = list(warnings.filters), warnings.showwarning
     monkeypatch.setattr(native, "solve", solve)
     with ThreadPoolExecutor(2) as pool:
