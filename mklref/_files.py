@@ -25,7 +25,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from mklref._untrusted import limit, parse_json, require_room
-from mklref.exceptions import InvalidType, MKLError, UnsafeFile
+from mklref.exceptions import InvalidParameter, InvalidType, MKLError, UnsafeFile
 
 _FACTS = "facts"
 _PART = ".part"
@@ -69,7 +69,7 @@ def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     that is killed leaves it. Owner, mode and access lists are those of the old file. A link is followed. A device, a
     pipe or a descriptor such as /dev/stdout holds nothing to lose, and is written as it stands.
 
-    `OSError` names the file, as that of `open` does; `InvalidType` what is no path.
+    `OSError` names the file, as that of `open` does; `InvalidType` and `InvalidParameter` what is no path.
     """
     checked_path(path)
     try:
@@ -219,9 +219,18 @@ def _sync_directory(directory: Path) -> None:
 
 
 def checked_path(path: Any) -> Path:
-    """The path of a file by its name; `InvalidType` for anything else, as a number, which `open` takes."""
+    """The path of a file by its name; `InvalidType` for anything else, as a number, which `open` takes.
+
+    `InvalidParameter` for a name that no file can have: with a NUL, or with half a character.
+    """
     if not isinstance(path, str | PathLike):
         raise InvalidType(f"path is {path!r}; give the name of a file.")
+    try:
+        possible = b"\0" not in os.fsencode(path)
+    except UnicodeEncodeError:
+        possible = False
+    if not possible:
+        raise InvalidParameter(f"path is {os.fspath(path)!r}, a name that no file can have; leave out its escapes.")
     return Path(path)
 
 

@@ -224,4 +224,9 @@ def _plain(name: Any) -> Any:
         return tuple(map(_plain, name))
     if isinstance(name, float):
         return int(name) if name.is_integer() else float(name)
-    return name.astimezone(UTC) if isinstance(name, datetime) and name.tzinfo else name
+    if not (isinstance(name, datetime) and name.tzinfo):
+        return name
+    try:
+        return name.astimezone(UTC)
+    except OverflowError:  # in a zone that ends the calendar some hours after or before UTC
+        return name - datetime.min.replace(tzinfo=UTC)

@@ -64,7 +64,7 @@ def test_every_regulariser_of_the_page_is_solved_shown_and_reproduced_by_its_cod
     [
         ({"kernels": "rbf:"}, "kernels", "is not understood"),
         ({"data": "/no/such.csv"}, "data", "No such file"),
-        ({"data": "no\0path"}, "data", "is no path"),
+        ({"data": "no\0path"}, "data", "a name that no file can have"),
         ({"data": "diabetes", "samples": 40}, "data", "is a number; choose a loss for numbers, such as squared"),
         ({"kernels": "rbf(0.1..10, 101)"}, "kernels", "at most 100"),
         ({"data": "iris"}, "data", "3 classes (setosa, versicolor, virginica); write into the box 'positive class'"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta, timezone
 
 import numpy as np
 import pandas as pd
@@ -165,6 +166,19 @@ def test_a_moment_has_one_name_in_all_zones(y, grams):
         Problem(kernels, targets)
         with pytest.raises(InvalidInput, match="in different orders"):
             Problem(kernels, targets[::-1])
+
+
+@pytest.mark.parametrize("end", [(9999, 12, 31, 23), (1, 1, 1, 1)])
+def test_moments_at_the_ends_of_the_calendar_have_one_name_in_all_zones(y, grams, end):
+    hours = [-5, -6] if end[0] > 1 else [5, 6]
+    ends = [datetime(*end, tzinfo=timezone(timedelta(hours=hours[0])))]
+    ends.append(ends[0].replace(hour=end[3] + hours[1] - hours[0], tzinfo=timezone(timedelta(hours=hours[1]))))
+    own, other = ([datetime(2020, 1, 1 + i, tzinfo=UTC) for i in range(N - 1)] + [last] for last in ends)
+    named = [K.set_axis(own).set_axis(own, axis=1) for K in grams]
+    targets = y.set_axis(pd.Index(other, dtype=object))
+    Problem(named, targets)
+    with pytest.raises(InvalidInput, match="in different orders"):
+        Problem(named, targets[::-1])
 
 
 def test_weights_and_vectors_for_a_stack_are_compared_by_names(X, grams):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 import stat
 import subprocess
 import sys
@@ -15,7 +16,8 @@ import pytest
 import mklref
 from mklref import _files
 from mklref._files import read_arrays, replacing, write_arrays, write_text
-from mklref.exceptions import InvalidType
+from mklref.exceptions import InvalidParameter, InvalidType
+from mklref.testing.vectors import export_vectors, read_record, write_record
 
 ROOT = Path(mklref.__file__).parent.parent
 POSIX = pytest.mark.skipif(os.name != "posix", reason="processes, modes and links as POSIX has them")
@@ -201,6 +203,14 @@ def test_only_paths_are_paths(path):
     """`open` would take 3 for a file descriptor."""
     for use in (read_arrays, lambda path: write_arrays(path, {}, {}), lambda path: write_text(path, "x")):
         with pytest.raises(InvalidType, match="give the name of a file"):
+            use(path)
+
+
+@pytest.mark.parametrize("path", ["a\0b.json", "\ud800.json"])
+def test_names_that_no_file_can_have_are_named(path):
+    uses = (mklref.Solution.load, read_record, lambda path: write_record(path, {}), lambda path: write_text(path, "x"))
+    for use in (*uses, lambda path: export_vectors(path, include=["two-samples"])):
+        with pytest.raises(InvalidParameter, match=re.escape(f"path is {path!r}, a name that no file can have")):
             use(path)
 
 

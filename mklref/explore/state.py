@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mklref import datasets
+from mklref._files import checked_path
 from mklref._typing import Array
 from mklref.datasets.record import mean_and_deviation
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget
@@ -175,10 +176,7 @@ def sample(data: str, samples: int, share: float, noise: float, positive: str, t
 
 def _changed(data: str) -> tuple[int, int]:
     """When a file was changed, and its size: a file that stays the same is read once."""
-    try:
-        now = Path(data).stat()
-    except ValueError:
-        raise InvalidParameter(f"data = {data!r} is no path of a file.") from None
+    now = checked_path(data).stat()
     return now.st_mtime_ns, now.st_size
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import mklref
 from mklref import native, reference
 from mklref._crosscheck import rounding
-from mklref._files import write_text
+from mklref._files import checked_path, write_text
 from mklref._untrusted import parse_json, read_bytes
 from mklref._validate import checked_choice
 from mklref.certificate import certify
@@ -91,7 +91,7 @@ def export_vectors(
         raise InvalidParameter(f"formats = {', '.join(endings)} without npz, to which the certificates belong; add it.")
     if "hdf5" in endings:
         require_extra()
-    folder = Path(directory)
+    folder = checked_path(directory)
     cases = SUITES[suite](include=include, exclude=exclude)
     folder.mkdir(parents=True, exist_ok=True)
     _require_no_links(folder)

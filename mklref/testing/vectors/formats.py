@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from os import PathLike
-from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 
-from mklref._files import is_stream, read_arrays, write_arrays
+from mklref._files import checked_path, is_stream, read_arrays, write_arrays
 from mklref._untrusted import limit
 from mklref.exceptions import InvalidInput, MKLError, UnsafeFile
 from mklref.problem import Problem
@@ -42,7 +41,7 @@ def read_record(path: str | PathLike[str], *, max_bytes: int | None = None) -> R
     OSError
         As `open` does.
     """
-    file, most = Path(path), limit(max_bytes)
+    file, most = checked_path(path), limit(max_bytes)
     if file.suffix == ".npz":
         arrays, facts = read_arrays(file, max_bytes=most)
         for name in arrays.keys() & facts.keys():
@@ -80,7 +79,7 @@ def read_as(path: str | PathLike[str], convert: Callable[[Record], Content]) -> 
 
 def write_record(path: str | PathLike[str], record: Mapping[str, Any]) -> None:
     """Write a record; the suffix says how. JSON writes its arrays of more than one axis as CSV files beside it."""
-    file = Path(path)
+    file = checked_path(path)
     if file.suffix == ".npz":
         arrays = {name: np.asarray(value) for name, value in record.items() if not isinstance(value, str)}
         write_arrays(file, arrays, {name: value for name, value in record.items() if isinstance(value, str)})
