@@ -72,7 +72,7 @@ def forward_backward(
     run = Run(problem, tol, max_iter, max_time, callback, progress)
     checked_flag("accelerated", accelerated)
     with run.running("forward_backward"):
-        status = _iterate(run, _step(run.dictionary, problem, step, accelerated), accelerated)
+        status = _iterate(run, _step(run, step, accelerated), accelerated)
         return run.solution(status, "forward_backward")
 
 
@@ -100,12 +100,12 @@ def _iterate(run: Run, gamma: float, accelerated: bool) -> Status:
         A, momentum = following, grown
 
 
-def operator_norm(dictionary: Dictionary) -> float:
+def operator_norm(dictionary: Dictionary, late: Callable[[], bool] = lambda: False) -> float:
     """||K|| of the map from (tau, N) to (n,), from below, by Lanczos' method on K K': two passes a step.
 
     From a random start k steps miss a share e of ||K||^2 with a probability below 1.65 sqrt(n) exp(-sqrt(e) (2k - 1)),
     whatever the spectrum (Kuczynski and Wozniakowski 1992): 3e-8 for e = 1/20 and n = 3000. The power method pauses
-    where many eigenvalues lie below a single one, and cannot tell.
+    where many eigenvalues lie below a single one, and cannot tell. Once `late` says so, it is what is known by then.
     """
     n = dictionary.kernels.shape[1]
     everything = np.ones(dictionary.shape, dtype=bool)
@@ -113,6 +113,8 @@ def operator_norm(dictionary: Dictionary) -> float:
     v: Array = np.asarray(np.random.default_rng(0).normal(size=n))
     size = 0.0
     for _ in range(min(n, _LANCZOS_STEPS)):
+        if late():
+            break
         basis = np.vstack([basis, v / np.linalg.norm(v)])
         v = dictionary.scores(dictionary.correlations(basis[-1], everything))
         images = np.vstack([images, v])
@@ -124,8 +126,10 @@ def operator_norm(dictionary: Dictionary) -> float:
     return math.sqrt(size)
 
 
-def _step(dictionary: Dictionary, problem: SynthesisProblem, step: Any, accelerated: bool) -> float:
-    lipschitz = problem.C * problem.loss.smoothness * operator_norm(dictionary) ** 2
+def _step(run: Run, step: Any, accelerated: bool) -> float:
+    """gamma; where no time is left for the norm, one that is not taken, because the first record ends the run."""
+    norm = operator_norm(run.dictionary, lambda: run.recorder.late)
+    lipschitz = run.problem.C * run.problem.loss.smoothness * norm**2
     if step is not None:
         largest = 2.0 / lipschitz if lipschitz > 0.0 else np.inf
         interval = f"(0, 2/(C L ||K||^2)) = (0, {largest:g})"
