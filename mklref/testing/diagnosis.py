@@ -348,7 +348,7 @@ def _also(others: list[tuple[float, Reading]]) -> str:
     """Readings that fit as well, each with the gap that it leaves."""
     if not others:
         return ""
-    shown = "; ".join(f"{reading.fault} (gap {left:.0e}): {reading.text.rstrip('.')}" for left, reading in others)
+    shown = "; ".join(f"{reading.fault} (gap {left:.0e}): {reading.text.removesuffix('.')}" for left, reading in others)
     return f"As well fits {shown}. "
 
 

@@ -109,6 +109,15 @@ def test_readings_that_nothing_tells_apart_are_all_listed_with_their_gaps():
     assert "As well fits scaled dual_coef (gap 1e-07): 2 times dual_coef is optimal" in finding.text
 
 
+def test_a_list_that_goes_on_says_so_in_another_reading_as_well():
+    """Targets a row late are seven labels or more that are read the other way round."""
+    problem = CATALOGUE["hinge-uniform"].build()[0]
+    late = solve(problem.replace(y=np.roll(problem.y, 1)), tol=1e-10)
+    (finding,) = judge(problem, Answer(late.dual_coef, late.weights, late.intercept)).findings
+    assert "the targets a row late. As well fits relabelled samples" in finding.text
+    assert re.search(r"the other way round: samples [\d, ]*, \.\.\.\. ", finding.text)
+
+
 @pytest.mark.parametrize("name", ["squared-l1", "logistic-l1", "per-variable-rank-one"])
 @pytest.mark.parametrize("p", [1.00221, 1.0122134])
 def test_a_slow_run_has_no_exponent_that_nobody_asked_for(name, p):
