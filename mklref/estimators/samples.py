@@ -233,7 +233,8 @@ def validated(model: Any, X: Any, *y: Any, known: bool = False, **checks: Any) -
         first = f" ({invalid})" if isinstance(invalid, ValueError) else ""
         raise InvalidInput(
             f"X holds texts or dates among its numbers{where}{first}: encode texts, for instance by OneHotEncoder in a "
-            "ColumnTransformer, turn dates into numbers, or leave the columns out. Texts alone go to spectrum kernels."
+            "ColumnTransformer, turn dates into numbers, or leave the columns out; of data frames "
+            "mklref.estimators.table_pipeline(model) does all that. Texts alone go to spectrum kernels."
         ) from invalid
 
 

@@ -96,7 +96,7 @@ def test_texts_among_numbers(three_classes):
     with pytest.raises(InvalidInput, match=r"among its numbers \(could not convert string to float: 'Rome'\): encode"):
         MKLRegressor("linear").fit(frame.to_numpy(), X[:, 0])
     for cells in (["Rome", None] * 18, pd.date_range("2020", periods=36)):
-        with pytest.raises(InvalidInput, match=r"texts or dates among its numbers in town.*turn dates into numbers"):
+        with pytest.raises(InvalidInput, match=r"texts or dates among its numbers in town.*table_pipeline\(model\)"):
             MKLClassifier("linear").fit(frame.assign(town=cells), y)
 
 
