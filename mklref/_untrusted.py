@@ -23,7 +23,8 @@ _LONGEST = 1 << 26
 """Characters of a line: millions of columns."""
 _INTEGER_DIGITS = 19
 """Of the integers that are kept as such; longer ones become floats, as in every other language."""
-NONFINITE = ("inf", "-inf", "nan")
+NONFINITE = ("inf", "-inf", "nan", "Inf", "-Inf", "NaN")
+"""Texts for numbers that JSON cannot write: ours, and those of `toJSON` in R."""
 _GROUP = Path("/sys/fs/cgroup")
 """Where Linux says how much memory a container may take, and holds."""
 
@@ -161,7 +162,7 @@ def _float(digits: str) -> float:
 
 
 def numbers_of(value: Any) -> Array:
-    """Nested lists of numbers as an array; the texts "inf", "-inf" and "nan" stand for what JSON cannot write.
+    """Nested lists of numbers as an array; the texts in `NONFINITE` stand for what JSON cannot write.
 
     `ValueError` for anything else among them, such as texts, true or null, and for lists of different lengths.
     """

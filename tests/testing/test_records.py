@@ -148,6 +148,13 @@ def test_r_writes_one_text_as_a_vector_of_one(tmp_path):
         assert same(read_problem(tmp_path / f"p.{ending}"), problem_from_record(record))
 
 
+def test_r_writes_infinity_with_a_capital(tmp_path):
+    for text in ('"Inf"', '["Inf"]'):  # toJSON(Inf, auto_unbox = TRUE), and without
+        content = f'{{"kernels": [[[1, 0], [0, 1]]], "y": [-1, 1], "regularizer": "Lp", "regularizer_p": {text}}}'
+        (tmp_path / "problem.json").write_text(content)
+        assert read_problem(tmp_path / "problem.json").regularizer.p == np.inf
+
+
 # MATLAB
 
 
