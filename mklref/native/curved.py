@@ -1,12 +1,20 @@
 """The step where psi is curved: Newton's method on the dual of the model.
 
-With z = W theta and the multipliers lambda of the cuts, the dual of the model of step.py is, because the supremum over
-the weights is R*,
+Where weights are far too small J is like 1/theta, which a quadratic model follows by a factor of two at most. So the
+curvature falls where weights grow: of K_m the part u u'/q_m is known, u = K_m beta, q_m = beta'K_m beta, and K_m is no
+less. With these in place of all K_m, and all of Q at the centre, the dual point of the free samples is solved for anew,
 
-    minimise over z, lambda   F = 1/2 ||z||^2 + R*(sqrt(qhat)) - D'lambda,   1'lambda = 1,   lambda >= 0,
-    qhat(z, lambda)     max(0, Q'lambda + 2 W'(W theta_c - z)),
-    gradient            (z - W theta, 1/2 Q theta - D),                   theta = weights_from_dual(sqrt(qhat)),
-    Hessian             [A, -B; -B', 1/2 Q T Q'],   A = I + 2 W T W',   B = W T Q',      T = weights_jacobian.
+    J(theta) ~ cuts + C(theta),   C = max_s  -1/2 ||s||^2 - (theta - theta_c)'(v + 1/2 bend v^2),   v = W's,
+             = 1/2 b'H^{-1} b,    b = W (theta - theta_c),   H = I + W diag(bend (theta - theta_c)) W',   bend = 1/q,
+
+convex in theta >= 0, because Q >= sum_m theta_cm u u'/q_m is H >= 0, with W'W the curvature at the centre. With
+z = W theta_c - s and the multipliers lambda of the cuts its dual is, because the supremum over the weights is R*,
+
+    minimise over z, lambda   F = 1/2 ||z||^2 - 1/2 theta_c'(bend v^2) + R*(sqrt(qhat)) - D'lambda,   1'lambda = 1,
+    qhat(z, lambda)     max(0, Q'lambda + 2 v + bend v^2),   v = W'(W theta_c - z),   lambda >= 0,
+    gradient            (z - W (theta_c + r (theta - theta_c)), 1/2 Q theta - D),   r = 1 + bend v,
+    Hessian             [A, -B; -B', 1/2 Q T Q'],   A = I + W (2 r T r + diag(bend (theta - theta_c))) W',
+    B = W r T Q',       theta = weights_from_dual(sqrt(qhat)),   T = weights_jacobian.
 
 A Newton step minimises the quadratic model of F on the simplex: with dz = A^{-1} (B dlambda - F_z) put in, the Schur
 complement S = 1/2 Q T Q' - B'A^{-1} B is the Hessian of a quadratic program in the few multipliers. With one cut there
@@ -30,7 +38,7 @@ from mklref._typing import Array
 from mklref.machines.cholesky import factorised, substituted
 from mklref.machines.loops import QuadraticProgram
 from mklref.regularizers import Regularizer
-from mklref.regularizers.norms import quotient
+from mklref.regularizers.norms import LowRank, quotient
 
 _FIRST, _FACTOR, _LAST = 1.0 / 3.0, 0.25, 5e-8
 """epsilon of the relatives. At a factor of 0.1 groups take 0.86 of the time, but penalties that are all but sparse 5 %
@@ -45,6 +53,8 @@ _CRAWLING, _SHORTER = 0.1, 0.1
 _BISECTIONS = 30
 _TINY = float(np.finfo(float).tiny)
 _RIDGE = 1e-13
+_KNOWN = 1e-12
+"""Share of a square up to which an error is none."""
 _WELL_INSIDE = 0.98
 """Share of the bound of R*'s domain, where it has one, below which Newton's method starts."""
 
@@ -60,29 +70,52 @@ def curved_step(
     W, g = compressed(W), np.sqrt(Q[0])
     alike = regularizer.in_unit(float((centre * g).max()))
     members = relatives(alike)
+    bend = _bends(members[0].dual_scale(g) < 1.0, Q, W, centre)
     units = [_unit(member, members[-1], g) if members[-1] is alike else 1.0 for member in members]
     offset = float((D - 0.5 * (Q @ centre)).max())
-    while (end := _followed(members, units, Q, D - offset, W, centre, deadline)) is None:
+    while (end := _followed(members, units, Q, D - offset, W, centre, bend, deadline)) is None:
         # J falls along every ray of weights, a model of too much curvature has its minimum inside the ball: qhat is 0.
         W = 0.5 * W
-    g, share = end
+    z, g, share = end
     weights = members[-1].weights_from_dual(g)
     if members[-1] is not alike:
         weights = regularizer.weights_from_norms(weights * g)
-    value = float((D - 0.5 * (Q @ weights)).max()) + 0.5 * float(np.sum((W @ (weights - centre)) ** 2))
+    value = float((D - 0.5 * (Q @ weights)).max()) + _curvature(W, bend, weights - centre, W @ centre - z)
     return weights, value + regularizer.weight_penalty(weights), share
 
 
+def _bends(limited: bool, Q: Array, W: Array, centre: Array) -> Array:
+    """1/q, or 0 where rounding is all of it.
+
+    And of all with several cuts, which are there where this model has promised too much, or where R* is to become
+    finite: q falls linearly there, with which `_weights_inside` reckons.
+    """
+    inside = (Q[0] > 0.0) & (centre * np.sum(W**2, axis=0) <= Q[0]) & (len(Q) == 1 and not limited)
+    return np.asarray(np.divide(1.0, Q[0], out=np.zeros_like(Q[0]), where=inside))
+
+
+def _curvature(W: Array, bend: Array, moved: Array, s: Array) -> float:
+    """C, whose s is known unless Newton's method was cut off or its last relative has other weights."""
+    b, change = -W @ moved, bend * moved
+    residual = b - s - W @ (change * (s @ W))
+    if not residual @ residual <= _KNOWN * (b @ b):
+        H = LowRank.diagonally(change).product(W)
+        H.flat[:: len(H) + 1] += 1.0
+        s, residual = substituted(factorised(H), b).ravel(), np.zeros_like(b)
+    return 0.5 * float(s @ (b + residual))
+
+
 def _followed(
-    members: list[Regularizer], units: list[float], Q: Array, D: Array, W: Array, centre: Array, deadline: float
-) -> tuple[Array, Array] | None:
-    """The root of qhat and lambda at the minimum for the last member, by way of all others; None if qhat collapses."""
+    members: list[Regularizer], units: list[float], Q: Array, D: Array, W: Array, centre: Array, bend: Array,
+    deadline: float,
+) -> tuple[Array, Array, Array] | None:  # fmt: skip
+    """z, root of qhat and lambda at the minimum for the last member, by way of the others; None if qhat collapses."""
     scale = members[0].dual_scale(np.sqrt(Q[0]))
     limit = _WELL_INSIDE * scale**2 * float(Q[0].max())
-    known, share, norms = 2.0 * (W.T @ (W @ centre)), np.eye(len(D))[0], None
+    share, norms = np.eye(len(D))[0], None
     z = W @ (_weights_inside(limit, Q[0], W, centre) if scale < 1.0 else centre)
     for k, (member, unit) in enumerate(zip(members, units, strict=True), start=1 - len(members)):
-        dual = _Dual(member, unit, Q, D, W, known)
+        dual = _Dual(member, unit, Q, D, W, centre, bend)
         if norms is not None:
             z, share = dual.predicted(z, share, norms)
         accuracy = _ACCURACY if k == 0 else max(_ACCURACY, _ROUGHLY * _LAST * _FACTOR**k)
@@ -91,7 +124,7 @@ def _followed(
         norms = dual.weights(np.sqrt(qhat)) * np.sqrt(qhat)
         if k < 0 and member.degree == 2.0 and qhat.max() < _COLLAPSED * (share @ Q).max():
             return None
-    return np.sqrt(qhat), share
+    return z, np.sqrt(qhat), share
 
 
 def relatives(regularizer: Regularizer) -> list[Regularizer]:
@@ -128,24 +161,40 @@ def _weights_inside(limit: float, q: Array, W: Array, theta: Array) -> Array:
 
 
 class _Dual:
-    """F for one smooth relative, R* and its weights times `unit`, with known = 2 W'W theta_c."""
+    """F for one smooth relative, R* and its weights times `unit`."""
 
-    def __init__(self, regularizer: Regularizer, unit: float, Q: Array, D: Array, W: Array, known: Array) -> None:
-        self.regularizer, self.unit, self.Q, self.D, self.W, self.known = regularizer, unit, Q, D, W, known
+    def __init__(
+        self, regularizer: Regularizer, unit: float, Q: Array, D: Array, W: Array, centre: Array, bend: Array
+    ) -> None:
+        self.regularizer, self.unit, self.Q, self.D, self.W = regularizer, unit, Q, D, W
         self.rows = np.vstack([W, Q]) if len(Q) > 1 else W
+        self.centre, self.bend, self.image = centre, bend, W @ centre
+        self._at: tuple[Array, Array] | None = None
+
+    def change(self, z: Array) -> Array:
+        """v, half of what q changes by to first order."""
+        if self._at is None or self._at[0] is not z:
+            self._at = z, (self.image - z) @ self.W
+        return self._at[1]
+
+    def gradient(self, z: Array, weights: Array) -> Array:
+        """That of F in z, for the weights there."""
+        return z - self.W @ (weights + self.bend * self.change(z) * (weights - self.centre))
 
     def weights(self, g: Array) -> Array:
         """Those that attain R*, which does not change with qhat where all of it is cut off at 0."""
         return self.unit * self.regularizer.weights_from_dual(g) if g.any() else np.zeros_like(g)
 
     def qhat(self, z: Array, share: Array) -> Array:
-        """max(0, Q'lambda + 2 W'(W theta_c - z))."""
-        return np.maximum(self.known + share @ self.Q - 2.0 * (z @ self.W), 0.0)
+        """max(0, Q'lambda + 2 v + bend v^2)."""
+        v = self.change(z)
+        return np.maximum(share @ self.Q + (2.0 + self.bend * v) * v, 0.0)
 
     def value(self, z: Array, share: Array) -> tuple[float, Array]:
         """F and the root of qhat."""
-        g = np.sqrt(self.qhat(z, share))
-        return 0.5 * float(z @ z) + self.unit * self.regularizer.conjugate(g) - float(self.D @ share), g
+        g, v = np.sqrt(self.qhat(z, share)), self.change(z)
+        own = 0.5 * (float(z @ z) - float(self.centre @ (self.bend * v**2)))
+        return own + self.unit * self.regularizer.conjugate(g) - float(self.D @ share), g
 
     def predicted(self, z: Array, share: Array, norms: Array) -> tuple[Array, Array]:
         """A step from the minimum of the relative before, whose block norms are given, where F falls by it; else that.
@@ -216,7 +265,7 @@ class _Dual:
             t = 0.5 * (low + end)
             at, mixed = z + t * dz, share + t * dshare
             weights = self.weights(np.sqrt(self.qhat(at, mixed)))
-            slope = float((at - self.W @ weights) @ dz + (0.5 * (self.Q @ weights) - self.D) @ dshare)
+            slope = float(self.gradient(at, weights) @ dz + (0.5 * (self.Q @ weights) - self.D) @ dshare)
             low, end = (t, end) if slope < 0.0 else (low, t)
             if steep <= slope < 0.0:
                 break
@@ -224,13 +273,14 @@ class _Dual:
 
     def _direction(self, z: Array, share: Array, g: Array, weights: Array) -> tuple[Array, Array, float] | None:
         """The Newton step in (z, lambda) and its slope, or None where the curvature is beyond double precision."""
-        Q, W, f = self.Q, self.W, len(self.W)
-        product = self.unit * self.regularizer.jacobian_product(g, self.rows)
+        Q, f = self.Q, len(self.W)
+        r, own = 1.0 + self.bend * self.change(z), 0.5 * self.bend * (weights - self.centre) / self.unit
+        product = self.unit * self.regularizer.jacobian_product(g, self.rows, r, own)
         A, B = 2.0 * product[:f, :f], product[:f, f:]
         A.flat[:: f + 1] += 1.0
         if not np.isfinite(A.sum()):
             return None
-        root, gradient = factorised(A), z - W @ weights
+        root, gradient = factorised(A), self.gradient(z, weights)
         free = substituted(root, gradient).ravel()
         if len(Q) == 1:
             return -free, np.zeros(1), -float(gradient @ free)

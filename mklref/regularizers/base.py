@@ -146,10 +146,12 @@ class Regularizer(Stated, ABC):
             "what psi is."
         )
 
-    def jacobian_product(self, g: Array, V: Array) -> Array:
-        """V T V', (k, k), for rows V (k, M) and T = weights_jacobian(g), which need not be formed."""
+    def jacobian_product(self, g: Array, V: Array, r: Array | float = 1.0, own: Array | float = 0.0) -> Array:
+        """V (r T r + diag(own)) V', (k, k), for rows V (k, M) and T = weights_jacobian(g), which need not be formed."""
         terms = self.low_rank_jacobian(g)
-        return np.asarray(V @ self.weights_jacobian(g) @ V.T) if terms is None else terms.product(V)
+        if terms is None:
+            return np.asarray((V * r) @ self.weights_jacobian(g) @ (V * r).T + (V * own) @ V.T)
+        return terms._replace(diagonal=terms.diagonal * r**2 + own, rows=terms.rows * r).product(V)
 
     def value_atom(self, rho: Any) -> tuple[Any, list[Any]]:
         """R as a convex cvxpy scalar of a nonnegative expression rho (M,), and constraints.

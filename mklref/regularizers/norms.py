@@ -139,7 +139,7 @@ class LowRank(NamedTuple):
     """diag(diagonal) + sum_k scale_k rows_k rows_k', (M, M)."""
 
     diagonal: Array
-    """(M,), of one sign."""
+    """(M,)."""
     rows: Array
     """(k, M), few, or one for each group."""
     scale: Array
@@ -166,9 +166,12 @@ class LowRank(NamedTuple):
             V, diagonal = V[:, some], diagonal[some]
         if not len(self.rows):  # no root, which rounds: where kernels differ by 1e11, the last bits decide
             return np.asarray((V * diagonal) @ V.T)
-        U = V * np.sqrt(np.abs(diagonal))
-        own = U @ U.T  # of a matrix and itself BLAS computes half
-        return np.asarray((-own if self.diagonal.min() < 0.0 else own) + (along * self.scale) @ along.T)
+        U, total = V * np.sqrt(np.abs(diagonal)), (along * self.scale) @ along.T
+        for sign, part in ((1.0, diagonal > 0.0), (-1.0, diagonal < 0.0)):
+            if part.any():
+                one = U if part.all() else U[:, part]
+                total += sign * (one @ one.T)  # of a matrix and itself BLAS computes half
+        return np.asarray(total)
 
 
 class Parts(NamedTuple):
