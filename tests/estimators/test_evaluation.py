@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import sklearn
+from scipy.stats import norm
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.metrics import balanced_accuracy_score, r2_score
 from sklearn.model_selection import GroupKFold, KFold, cross_validate
@@ -131,6 +132,34 @@ def test_measures_and_their_intervals(rng):
     for says, targets in wrong.items():
         with pytest.raises(InvalidInput, match=says):
             evaluate(_Echo(), X, targets)
+
+
+def test_each_interval_is_that_of_its_definition(rng):
+    z = norm.ppf(0.975)
+    y, taken = rng.integers(3, size=40), rng.integers(3, size=40)
+    found = Evaluation(y, np.where(rng.random(40) < 0.5, y, taken), y, None, np.arange(3))
+    p, *ends = found.accuracy
+    assert [abs(p - q) for q in ends] == pytest.approx([z * np.sqrt(q * (1.0 - q) / 40) for q in ends])
+    n, r = np.bincount(y), np.bincount(y[y == found.predicted])
+    share = (r + 2.0) / (n + 4.0)
+    half = z * np.sqrt(np.sum(share * (1.0 - share) / (n + 4.0))) / 3.0
+    assert found.balanced_accuracy == pytest.approx((np.mean(r / n), share.mean() - half, share.mean() + half))
+    two = y > 0
+    n1, n0 = np.count_nonzero(two), np.count_nonzero(~two)
+    a, *ends = Evaluation(two, two, two, two + rng.normal(size=40), np.array([False, True])).auc
+    for A in ends:
+        q1, q2 = A / (2.0 - A), 2.0 * A**2 / (1.0 + A)
+        variance = (A * (1.0 - A) + (n1 - 1) * (q1 - A**2) + (n0 - 1) * (q2 - A**2)) / (n1 * n0)
+        assert abs(a - A) == pytest.approx(z * np.sqrt(variance))
+    t = rng.normal(size=40)
+    number = Evaluation(t, t + 0.5 * rng.normal(size=40), np.full(40, np.median(t)), None)
+    apart = np.abs(t - number.predicted)
+    half = z * apart.std(ddof=1) / np.sqrt(40)
+    assert number.absolute_error == pytest.approx((apart.mean(), apart.mean() - half, apart.mean() + half))
+    assert number.baseline_absolute_error == pytest.approx(np.abs(t - np.median(t)).mean())
+    drawn = np.random.default_rng(0).integers(40, size=(2000, 40))
+    values = [1.0 - np.sum((t[i] - number.predicted[i]) ** 2) / np.sum((t[i] - t[i].mean()) ** 2) for i in drawn]
+    assert number.r2[1:] == pytest.approx(np.percentile(values, [2.5, 97.5]))
 
 
 @pytest.mark.parametrize(("area", "sizes"), [(0.5, (8, 8)), (0.7, (30, 15)), (0.9, (12, 30)), (0.97, (8, 8))])
