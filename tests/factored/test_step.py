@@ -183,6 +183,7 @@ def test_a_full_step_of_a_sample_without_ends_leaves_nothing_of_its_line(rng):
         lines.append(one.f + form.curvature * one.beta / costs - y)
     assert lines[1] == pytest.approx(0.7 * lines[0])
     assert lines[2] == pytest.approx(0.0, abs=1e-12)
+    one.f[:] = rng.normal(size=20)
     one.begin(ALL, 1.0)
     assert one.f + form.curvature * one.beta / costs == pytest.approx(y)
 
@@ -190,15 +191,19 @@ def test_a_full_step_of_a_sample_without_ends_leaves_nothing_of_its_line(rng):
 def test_a_step_of_a_logistic_sample_leaves_what_is_of_third_order(rng):
     y, costs = np.where(rng.random(20) < 0.5, -1.0, 1.0), rng.uniform(0.5, 2.0, 20)
     f, off, way, more = rng.normal(size=(4, 20))
-    left = []
+    left, off_by = [], []
     for size in (1e-2, 1e-3):
         one = samples_for(losses.Logistic(), y, costs)
         one.f[:] = f + size * off
         one.begin(ALL, 1.0)
-        one.f[:] = f
-        one.first(ALL, size * way)
+        one.f[:], beta, df = f, one.beta.copy(), size * way + size**2 * more
+        assert beta == pytest.approx(y * costs / (1.0 + np.exp(y * (f + size * off))))
+        (D, pull), bend = one.linear(ALL), one.first(ALL, size * way)[3]
         one.second(ALL, size * way, 0.0, 1.0)
         one.third(ALL, size**2 * more)
         one.move(ALL, 1.0, centred=True)
+        assert one.f == pytest.approx(f + df)
         left.append(np.abs(np.log((costs - one.a) / one.a) - y * one.f).max())
+        off_by.append(np.abs(one.beta - beta - (pull + bend - D * df)).max())
     assert left[1] < 2e-3 * left[0] < 1e-6
+    assert off_by[1] < 2e-3 * off_by[0] < 1e-6
