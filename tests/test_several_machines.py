@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from itertools import combinations
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import mklref
 from mklref import verify
 from mklref._files import read_arrays, write_arrays
 from mklref.exceptions import InvalidInput, InvalidType, UnsafeFile
-from mklref.multiclass import STRATEGIES, MulticlassProblem, MulticlassSolution
+from mklref.multiclass import STRATEGIES, MulticlassProblem, MulticlassSolution, random_part, votes
 from mklref.problem import Problem
 from mklref.signed import SignedProblem, SignedSolution
 from mklref.solution import Solution
@@ -102,6 +103,25 @@ def test_saved_and_loaded(solved, data, tmp_path):
 def test_the_most_pairs_win_however_clearly_others_were_won_and_a_score_of_0_is_for_the_second(data):
     problem = MulticlassProblem(*data, strategy="one_vs_one")
     assert problem.assign([[1e-3, 1e-3, 50.0], [0.0, 0.0, 0.0], [-2.0, 3.0, -1.0]]).tolist() == [0, 2, 1]
+    scores, expected = np.random.default_rng(0).normal(size=(50, 6)), np.zeros((50, 4))
+    for i, row in enumerate(scores):
+        for (positive, negative), score in zip(combinations(range(4), 2), row, strict=True):
+            expected[i, positive if score > 0.0 else negative] += 1.0
+            expected[i, [positive, negative]] += np.array([1.0, -1.0]) * np.tanh(score) / 18.0  # 1/3 in all
+    np.testing.assert_allclose(votes(scores, 4), expected, atol=1e-14)
+
+
+def test_a_part_of_the_samples_is_in_order_and_has_every_class_or_none_is_made():
+    K, y = np.eye(40)[None], np.where(np.arange(40) < 2, 1.0, -1.0)
+    several = MulticlassProblem(K, np.where(y > 0.0, "rare", np.where(np.arange(40) % 2, "a", "b")))
+    one_class = Problem(K, np.ones(40), loss="one_class", regularizer="uniform")
+    drawn = random_part(one_class, 5)
+    assert len(drawn) == len(set(drawn)) == 5
+    assert np.array_equal(drawn, np.sort(drawn))
+    assert abs(y[drawn].sum()) == 5.0  # one class alone
+    assert random_part(Problem(K, y), 5) is None
+    np.testing.assert_array_equal(random_part(Problem(K, y), 40), np.arange(40))
+    assert set(several.y[random_part(several, 5)]) == {"a", "b", "rare"}
 
 
 @pytest.mark.parametrize("intercept", [0.0, [0.0], [0.0, 0.0, "x"], [0.0, 0.0, np.nan], None])
