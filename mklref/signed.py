@@ -100,8 +100,9 @@ class SignedProblem(Problem):
         """
         weights = checked_array(weights, "weights", (self.n_kernels,))
         centre = self.trace / self.n_kernels / self.traces
-        total, low, high = float(self.traces @ weights), 0.0, 1.0
-        near = weights * (self.trace / total) if total > 0.0 else centre
+        shares, low, high = weights / (np.abs(weights).max() or 1.0) * self.traces, 0.0, 1.0
+        total = float(shares.sum())  # one that rounding may have made of 0 is none
+        near = shares / total * self.trace / self.traces if total > UNIT * np.abs(shares).max() else centre
         if self._is_psd(near):
             return near
         for _ in range(50):

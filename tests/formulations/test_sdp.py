@@ -280,6 +280,8 @@ def test_spoilt_points_are_rejected(spoil):
     assert bounds.relative_gap > 1e-3
     if spoil == "indefinite":
         assert "the kernel has the eigenvalue -" in bounds.explain()
+        lowest = np.linalg.eigvalsh(problem.kernels.combine(spoilt[1]))[0]
+        assert bounds.infeasibility == pytest.approx(-lowest)
 
 
 def test_scs_has_the_cone_and_ecos_has_not():
@@ -317,6 +319,26 @@ def test_weights_without_a_trace_have_a_lower_bound_and_a_feasible_point_near():
     assert reference.formulations(problem) == ("sdp",)
 
 
+def test_a_feasible_point_is_the_first_one_on_the_way_to_the_uniform_combination():
+    """For 1e308 the trace was infinite, and the weights that were returned 0; of equal traces they were not finite."""
+    problem = make()
+    centre = problem.trace / 3.0 / problem.traces
+    for weights in ([1.0, -0.4, 0.9], [1.0, -2.0, 1.5], [1e308, -1e308, 1e307], [1e-310, -1e-310, 1e-310]):
+        near = np.array(weights) / np.abs(weights).max()
+        near *= problem.trace / (problem.traces @ near)
+        found = problem.feasible(weights)
+        share = (found - near) / (centre - near)
+        assert share == pytest.approx(share.mean())
+        assert 0.0 < share.mean() < 1.0
+        before = near + (share.mean() - 1e-3) * (centre - near)
+        here, there = (np.linalg.eigvalsh(problem.kernels.combine(mu))[0] for mu in (found, before))
+        assert there < -1e-4 < -1e-10 < here < 1e-10
+    alike = problem.replace(kernels=problem.kernels.dense() / problem.traces[:, None, None])
+    assert alike.feasible([1e300, -1e300, 1e-10]) == pytest.approx(alike.trace / 3.0 / alike.traces)
+    inside = 2.0 * problem.feasible([1.0, 1.0, 2.0])
+    assert problem.feasible(inside) == pytest.approx(0.5 * inside)
+
+
 def test_bounds_do_not_depend_on_the_units_of_single_kernels(rng):
     """mu_m K_m is all that counts; with the constraint of a small kernel missed, lower bounds exceeded the optimum."""
     problem = make()
@@ -339,7 +361,9 @@ def test_a_trace_that_is_off_by_little_is_paid_for(h, rng):
     exact, off = problem.certify((1.0 + h) * beta, mu), problem.certify(beta, (1.0 + h) * mu)
     assert not any("trace" in text for text in off.violations)
     assert off.upper == pytest.approx(exact.upper, rel=1e-13)
-    assert "the trace of the kernel is" in problem.certify(beta, (1.0 + 10.0 * h) * mu).violations[0]
+    wrong = problem.certify(np.zeros(16), (1.0 + 10.0 * h) * mu)
+    assert "the trace of the kernel is" in wrong.violations[0]
+    assert wrong.infeasibility == pytest.approx(160.0 * abs(h), rel=1e-6)
 
 
 @pytest.mark.parametrize("scale", [1e-300, 1e200, 1e308])
