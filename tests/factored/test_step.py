@@ -35,6 +35,7 @@ def test_variables_state_the_regulariser_and_have_its_derivatives(regularizer, r
     assert reached == pytest.approx(regularizer.value(rho))
     if psi.constrained:
         assert psi.bound(s)[0] == pytest.approx(1.0)
+        assert psi.inside(3.0 * s) == pytest.approx(s)
     s, h = rng.uniform(0.5, 2.0, psi.count), 1e-5
     up, down = psi.weights(s * np.exp(h)), psi.weights(s * np.exp(-h))
     assert psi.shares(s) == pytest.approx(np.log(up / down) / (2.0 * h), rel=1e-8)
@@ -88,6 +89,17 @@ def test_a_step_solves_its_equations_and_leaves_what_it_says(regularizer, free, 
     assert s * along(line) == pytest.approx(left.s, abs=1e-5)
     if psi.constrained:
         assert psi.bound(s)[1] @ step.s == pytest.approx(left.phi)
+    root, ones = np.append(np.sqrt(psi.weights(s))[owner], 1.0), np.diag(np.append(np.ones(r), 0.0))
+    error, size, made = 0.0, 0.0, []
+    for gram, v, b in zip(grams, step.v, step.b, strict=True):
+        own, x = np.diag(root)[: r + free], np.append(v, b)
+        matrix = own @ gram @ own.T + ones[: r + free, : r + free]
+        made.append(0.9 * gram @ x)
+        off = own @ (0.1 * gram @ x)
+        error, size = error + off @ np.linalg.solve(matrix, off), size + x @ gram @ x + np.sum((v / root[:r]) ** 2)
+    found, off = system.error(step, np.array(made))
+    assert found == pytest.approx(np.sqrt(error / size))
+    assert off == pytest.approx(np.array(made) / 9.0)
     bent, more = system.beyond(step)
     assert bent == pytest.approx(along(fitted, 2), abs=1e-5)
     third = along(lambda s, z, nu, own: pulled(s, own) - pulled(s, w), 2)  # without theta'''
