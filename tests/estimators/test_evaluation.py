@@ -136,11 +136,11 @@ def test_measures_and_their_intervals(rng):
 
 def test_each_interval_is_that_of_its_definition(rng):
     z = norm.ppf(0.975)
-    y, taken = rng.integers(3, size=40), rng.integers(3, size=40)
-    found = Evaluation(y, np.where(rng.random(40) < 0.5, y, taken), y, None, np.arange(3))
+    y, taken = np.append(rng.integers(2, size=39), 2), rng.integers(3, size=40)
+    found = Evaluation(y, np.where(rng.random(40) < 0.5, y, taken), y, None, np.arange(4))  # of one class none is there
     p, *ends = found.accuracy
     assert [abs(p - q) for q in ends] == pytest.approx([z * np.sqrt(q * (1.0 - q) / 40) for q in ends])
-    n, r = np.bincount(y), np.bincount(y[y == found.predicted])
+    n, r = np.bincount(y), np.bincount(y[y == found.predicted], minlength=3)
     share = (r + 2.0) / (n + 4.0)
     half = z * np.sqrt(np.sum(share * (1.0 - share) / (n + 4.0))) / 3.0
     assert found.balanced_accuracy == pytest.approx((np.mean(r / n), share.mean() - half, share.mean() + half))
@@ -151,8 +151,10 @@ def test_each_interval_is_that_of_its_definition(rng):
         q1, q2 = A / (2.0 - A), 2.0 * A**2 / (1.0 + A)
         variance = (A * (1.0 - A) + (n1 - 1) * (q1 - A**2) + (n0 - 1) * (q2 - A**2)) / (n1 * n0)
         assert abs(a - A) == pytest.approx(z * np.sqrt(variance))
-    t = rng.normal(size=40)
+    t = 100.0 + rng.normal(size=40)
     number = Evaluation(t, t + 0.5 * rng.normal(size=40), np.full(40, np.median(t)), None)
+    assert Evaluation(t[:1], t[:1] - 2.0, t[:1], None).absolute_error == pytest.approx((2.0, 0.0, np.inf))
+    assert Evaluation(t[:2], t[:2] - 2.0, t[:2], None).absolute_error == pytest.approx((2.0, 2.0, 2.0))
     apart = np.abs(t - number.predicted)
     half = z * apart.std(ddof=1) / np.sqrt(40)
     assert number.absolute_error == pytest.approx((apart.mean(), apart.mean() - half, apart.mean() + half))

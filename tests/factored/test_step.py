@@ -127,7 +127,7 @@ def test_steps_of_samples_with_ends_solve_their_lines(loss, rng):
     assert one.u * one.s == pytest.approx(tau)
     assert not one.bounded or room * one.t == pytest.approx(tau)
     assert line(one.f, one.u, one.s, one.t, legs=np.asarray) == pytest.approx(0.0, abs=1e-9)  # each leg by itself
-    one.u *= rng.uniform(0.5, 1.0, one.u.shape)
+    one.u[:] = rng.uniform(0.05, 0.95, one.u.shape) * (one.w if one.bounded else one.u)
     one.s *= rng.uniform(0.5, 2.0, one.u.shape)
     one.t *= rng.uniform(0.5, 2.0, one.u.shape)
     one._follow(ALL)
