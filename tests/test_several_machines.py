@@ -14,7 +14,7 @@ from mklref import verify
 from mklref._files import read_arrays, write_arrays
 from mklref.exceptions import InvalidInput, InvalidType, UnsafeFile
 from mklref.multiclass import STRATEGIES, MulticlassProblem, MulticlassSolution, random_part, votes
-from mklref.problem import Problem
+from mklref.problem import Problem, dual_norms, in_a_smaller_box
 from mklref.signed import SignedProblem, SignedSolution
 from mklref.solution import Solution
 from mklref.synthesis import SynthesisProblem
@@ -109,6 +109,15 @@ def test_the_most_pairs_win_however_clearly_others_were_won_and_a_score_of_0_is_
             expected[i, positive if score > 0.0 else negative] += 1.0
             expected[i, [positive, negative]] += np.array([1.0, -1.0]) * np.tanh(score) / 18.0  # 1/3 in all
     np.testing.assert_allclose(votes(scores, 4), expected, atol=1e-14)
+
+
+def test_norms_and_the_room_of_several_machines_are_those_of_all(solved):
+    problem, beta = solved[0], solved[1].dual_coef
+    squares = np.einsum("pi,mij,pj->m", beta, problem.kernels.dense(), beta)
+    np.testing.assert_allclose(dual_norms(problem, beta) ** 2, squares, rtol=1e-12)
+    small = beta * np.array([[1e-6], [1e-4], [1e-5]])
+    smaller = in_a_smaller_box(problem, small)
+    assert pytest.approx(100.0 * np.abs(small).max()) == smaller.C
 
 
 def test_a_part_of_the_samples_is_in_order_and_has_every_class_or_none_is_made():

@@ -95,8 +95,9 @@ class _Echo(ClassifierMixin, BaseEstimator):
 def test_measures_and_their_intervals(rng):
     y = np.repeat([0, 1], [150, 50])
     X = (y + rng.normal(size=200) - 0.5)[:, None]
-    found = evaluate(_Echo(), X, y, test=4)
+    found = evaluate(_Echo(), X, y, test=4, random_state=2)
     assert sorted(found.rows) == list(range(200))
+    assert set(y[found.rows].reshape(4, 50).sum(axis=1)) <= {12, 13}  # stratified
     order = np.argsort(found.rows)
     np.testing.assert_array_equal(found.predicted[order], (X[:, 0] > 0).astype(int))
     assert found.accuracy.value == pytest.approx(np.mean((X[:, 0] > 0) == y))
