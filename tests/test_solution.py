@@ -114,6 +114,8 @@ def test_history_columns():
     np.testing.assert_allclose(history.column("relative_gap"), [1.1, 1.1, 1.1])
     np.testing.assert_array_equal(history.column("weights"), [[0] * M, [1] * M, [2] * M])
     assert History().column("seconds").shape == (0,)
+    assert Record(0, 0.0, -3.0, -2.0, 0, np.ones(M)).relative_gap == 0.5  # of one class optima are below 0
+    assert Record(0, 0.0, 0.0, 1.0, 0, np.ones(M), unit=4.0).relative_gap == 0.25
 
 
 def test_every_status_says_what_to_do_next():
