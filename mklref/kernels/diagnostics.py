@@ -94,7 +94,7 @@ class KernelReport:
                 f"{self.names[r.second]} is dominated by {self.names[r.first]}: at p = 1 it never needs a weight. "
                 "Normalise the kernels, or drop it."
                 for r in self.dominated
-                if r.alignment < SAME and not {r.first, r.second} & repeated
+                if not {r.first, r.second} & repeated
             ),
             *self._scales(),
             *(

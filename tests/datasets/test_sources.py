@@ -62,9 +62,10 @@ def test_signals_at_points_worked_out_by_hand():
     assert datasets.signal("Wave", 0.0) == pytest.approx(0.8)
     assert datasets.signal("Wave", 0.25) == pytest.approx(0.4)
     assert datasets.signal("Wave", 1 / 72) == pytest.approx(0.55 + 0.2 * np.cos(np.pi / 18))
-    np.testing.assert_allclose(
-        datasets.signal("Blocks", [0.05, 0.12, 0.14, 0.5, 0.9]), [0.0, 4.0, -1.0, 0.9, 0.0], atol=1e-12
-    )
+    steps = np.array([0.1, 0.13, 0.15, 0.23, 0.25, 0.4, 0.44, 0.65, 0.76, 0.78, 0.81])  # half of a step is on it
+    levels = np.array([0.0, 4.0, -1.0, 2.0, -2.0, 3.0, -1.2, 0.9, 5.2, 2.1, 4.2, 0.0])
+    for shift, expected in ((-1e-6, levels[:-1]), (0.0, (levels[1:] + levels[:-1]) / 2.0), (1e-6, levels[1:])):
+        np.testing.assert_allclose(datasets.signal("Blocks", steps + shift), expected, atol=1e-12)
     places, widths = np.array([[0.23, 0.33, 0.47, 0.69, 0.83], [500, 2000, 8000, 16000, 32000]])
     heights = 15.6676 * np.array([1, 2, 4, 3, 1])
     x = np.linspace(0.0, 1.0, 101)[:, None]

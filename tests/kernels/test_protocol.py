@@ -282,6 +282,8 @@ def test_ranks_variances_and_targets_by_their_definitions(kernels, rng):
         c = y - y.mean()
         assert report.target_alignment[m] == pytest.approx(cosine(centred(K), np.outer(c, c)))
     np.testing.assert_allclose(report.effective_rank[4:], 1.0)
+    far = diagnose(kernels, -1e200 * (y + 9.0)).target_alignment  # all of one sign, and squares leave float64
+    np.testing.assert_allclose(far, report.target_alignment)
 
 
 def test_good_kernels_have_no_findings(kernels):
@@ -296,6 +298,7 @@ def test_duplicates_and_near_duplicates(kernels, rng):
     report = diagnose([K[0], 3.0 * K[0], K[1], K[1] + 1e-2 * noise, K[0] + 5.0])
     assert [(r.first, r.second) for r in report.duplicates] == [(0, 1), (0, 4), (1, 4)]
     assert [r.factor for r in report.duplicates] == pytest.approx([3.0, 1.0, 1 / 3])
+    assert [(r.first, r.second) for r in report.dominated] == [(1, 0), (1, 4), (3, 2)]  # no copies of one size
     (near,) = report.near_duplicates
     assert (near.first, near.second) == (2, 3)
     assert near.alignment == pytest.approx(cosine(centred(K[1]), centred(K[1] + 1e-2 * noise)))
@@ -309,6 +312,7 @@ def test_dominated_kernels(kernels):
     K = kernels.dense()
     report = diagnose([K[0] + K[1], K[1] + 7.0, 0.5 * K[1]])
     assert [(r.first, r.second) for r in report.dominated] == [(0, 1), (0, 2), (1, 2)]
+    assert report.dominated[2].factor == pytest.approx(0.5)
     assert "K1 is dominated by K0: at p = 1 it never needs a weight" in "\n".join(report.findings)
     # Larger on the diagonal and in norm is not enough: the difference here has a negative eigenvalue.
     large = 5.0 * K[1] + 0.7 * K[0]
@@ -317,6 +321,10 @@ def test_dominated_kernels(kernels):
     assert np.linalg.norm(wide) > np.linalg.norm(narrow)
     assert np.linalg.eigvalsh(wide - narrow).min() < -1e-3
     assert diagnose([large, K[0]]).dominated == ()
+    line = centred(K[4])
+    beside = np.eye(N) - line / np.trace(line)  # which is 0 on the line: half a percent decides, whatever is constant
+    for size, dominated in ((0.995, 1), (1.005, 0)):
+        assert len(diagnose([line + beside + 1e3, size * line]).dominated) == dominated
 
 
 def test_constant_kernels_are_found_and_spoil_nothing(kernels):
@@ -330,13 +338,19 @@ def test_constant_kernels_are_found_and_spoil_nothing(kernels):
     assert "K1 is constant on the samples" in report.findings[0]
 
 
-def test_scales_and_widths_that_are_off_are_named(X):
+def test_scales_and_widths_that_are_off_are_named(X, kernels, rng):
     loose = (gaussian([0.01, 2.0]) + polynomial(4)).fit(X)
     findings = "\n".join(diagnose(loose).findings)
     assert "the variance of poly:4 is" in findings
     assert "rbf:0.01 has effective rank 23 of 23" in findings
     assert "Take a larger width" in findings
     assert "variance" not in "\n".join(diagnose(normalize(loose, "multiplicative")).findings)
+    scales = diagnose([0.5 * kernels.dense()[0], 10.0 * kernels.dense()[1]]).findings
+    assert "the variance of K1 is 20 times that of K0" in "\n".join(scales)
+    Q = np.linalg.qr(np.column_stack([np.ones(N), rng.normal(size=(N, N - 1))]))[0][:, 1:]
+    ranks = "\n".join(diagnose([Q[:, :r] @ Q[:, :r].T for r in (20, 21)]).findings)  # 0.9 of 23 is 20.7
+    assert "K1 has effective rank 21 of 23" in ranks
+    assert "K0 has effective rank" not in ranks
 
 
 def test_the_report_is_a_table_with_findings(kernels, rng):
@@ -350,7 +364,10 @@ def test_the_report_is_a_table_with_findings(kernels, rng):
     assert str(diagnose([K[0]])).splitlines()[1].endswith("-")
 
 
-@pytest.mark.parametrize("y", [np.ones(N), np.arange(N - 1.0), np.r_[np.nan, np.arange(N - 1.0)], ["a", "b"] * 12])
+@pytest.mark.parametrize(
+    "y",
+    [np.ones(N), np.arange(N - 1.0), *(np.r_[bad, np.arange(N - 1.0)] for bad in (np.nan, np.inf)), ["a", "b"] * 12],
+)
 def test_targets_that_tell_nothing_of_kernels_are_refused(kernels, y):
     says = "one finite number for each of the 24 samples, not all the same.* mklref.datasets.encode"
     with pytest.raises(InvalidTarget, match=says):
@@ -371,11 +388,11 @@ def test_kernels_far_from_the_origin_are_diagnosed_around_their_mean(X):
 
 def test_copies_of_copies_are_said_once(kernels):
     K = kernels.dense()
-    report = diagnose([K[0], 2.0 * K[0], 3.0 * K[0], K[0] + K[1]])
+    report = diagnose([K[0], 0.5 * K[0], 3.0 * K[0], K[0] + K[1]])
     assert len(report.duplicates) == 3
-    assert len(report.dominated) == 4
+    assert len(report.dominated) == 5
     assert [line.split(":")[0] for line in report.findings] == [
-        "K1 is 2 times K0",
+        "K1 is 0.5 times K0",
         "K2 is 3 times K0",
         "K0 is dominated by K3",
     ]
