@@ -111,8 +111,12 @@ def test_surface_of_two_classes(rng):
     X = rng.normal(size=(20, 2))
     ax = plotting.surface(Plane(), X, np.sign(X[:, 0]))
     assert legend(ax) == ["-1", "1"]
-    zero = ax.collections[1].get_paths()[1].vertices
-    np.testing.assert_allclose(zero @ [1.0, 2.0], 0.0, atol=1e-9)
+    for score, line in zip((-1.0, 0.0, 1.0), ax.collections[1].get_paths(), strict=True):
+        np.testing.assert_allclose(line.vertices @ [1.0, 2.0], score, atol=1e-9)
+    blue, red = ax.collections[0].to_rgba([-1.0, 1.0])[:, :3], [dots.get_facecolor() for dots in ax.collections[2:4]]
+    assert (np.argmax(blue, axis=1).tolist(), [int(c[0, :3].argmax()) for c in red]) == ([2, 0], [2, 0])
+    room = 0.08 * np.ptp(X[:, 0])
+    assert ax.get_xlim() == pytest.approx((X[:, 0].min() - room, X[:, 0].max() + room))
     np.testing.assert_allclose(ax.collections[-1].get_offsets(), X[[1]])
 
 
@@ -124,6 +128,8 @@ def test_surface_of_three_classes_and_of_numbers():
     assert legend(ax) == ["setosa", "versicolor", "virginica"]
     found = set(np.unique(ax.collections[0].get_array()))
     assert found == {0, 1, 2}
+    shades = ax.collections[0].to_rgba([0.0, 1.0, 2.0])[:, :3]  # a region has the colour of its samples
+    np.testing.assert_allclose(shades, [dots.get_facecolor()[0, :3] for dots in ax.collections[1:4]], atol=0.01)
     regression = mklref.MKLRegressor("linear").fit(X, X.sum(axis=1))
     assert plotting.surface(regression, X, X.sum(axis=1), points=10).get_xlabel() == "x0"
 
