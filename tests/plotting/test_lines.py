@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -14,6 +16,7 @@ import mklref
 from mklref import MKLClassifier, plotting
 from mklref.datasets import load
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MissingExtra
+from mklref.model_selection import Stability
 
 NAMES = ("rbf:1", "poly:2", "rbf:1[age]", "poly:2[age]", "linear[od280/od315 (x)]")
 THETA = np.array([0.1, 0.0, 0.4, 0.2, 0.3])
@@ -21,6 +24,7 @@ THETA = np.array([0.1, 0.0, 0.4, 0.2, 0.3])
 
 def bars(ax):
     """Name and length of each bar from the top."""
+    assert ax.yaxis_inverted()
     return {label.get_text(): bar.get_width() for label, bar in zip(ax.get_yticklabels(), ax.patches, strict=True)}
 
 
@@ -72,8 +76,33 @@ def test_weights_of_whatever_has_weights(problem, solution):
     assert list(bars(ax)) == list(problem.kernels.names)
     (lines,) = ax.collections
     np.testing.assert_allclose([s[:, 0] for s in lines.get_segments()], np.stack([found.low, found.high], axis=1))
+    wide = replace(found, high=np.where(np.arange(7) == found.high.argmin(), 9.0, found.high))  # by what it may be
+    assert list(bars(plotting.weights(wide, by=None, most=1))) == [found.names[found.high.argmin()]]
     model = mklref.MKLClassifier("linear,rbf:1").fit(load("iris").X[:100], load("iris").y[:100])
     assert list(bars(plotting.weights(model))) == ["linear", "rbf:1"]
+
+
+def test_points_are_the_contributions_of_the_samples(rng):
+    X = rng.normal(size=(12, 2))
+    y = X[:, 0] > 0
+    model = MKLClassifier("linear,rbf:1,poly:2", norm=2).fit(X, y)
+    parts = model.contributions(X)
+    order = np.argsort(-parts.std(axis=0))
+    ax = plotting.contributions(model, X, labels=y, most=2)
+    assert ax.yaxis_inverted()
+    assert [label.get_text() for label in ax.get_yticklabels()] == [model.kernel_names_[m] for m in order[:2]]
+    for (place, own), points in zip([(place, own) for place in (0, 1) for own in (~y, y)], ax.lines, strict=False):
+        np.testing.assert_array_equal(points.get_xdata(), parts[own, order[place]])
+        assert np.abs(points.get_ydata() - place).max() < 0.3
+
+
+def test_stability_is_the_share_of_fits_and_the_quantiles_of_the_weights(rng):
+    theta = rng.uniform(0.1, 1.0, size=(30, 3)) * (rng.uniform(size=(30, 3)) < [0.5, 1.0, 0.9])
+    ax = plotting.stability(Stability(("a", "b", "c"), theta, {}))
+    assert bars(ax) == {name: np.mean(theta[:, m] > 0.0) for name, m in (("b", 1), ("c", 2), ("a", 0))}
+    low, median, high = np.quantile(theta[:, [1, 2, 0]], [0.05, 0.5, 0.95], axis=0)
+    np.testing.assert_array_equal([s[:, 0] for s in ax.collections[0].get_segments()], np.stack([low, high], axis=1))
+    np.testing.assert_array_equal(ax.lines[0].get_xdata(), median)
 
 
 def test_long_names_are_shortened_within(solution):
@@ -187,7 +216,7 @@ def test_the_errors_of_a_search():
         (lambda: plotting.weights(THETA, by="colour"), "by = 'colour'; give 'family', 'variable'", InvalidParameter),
         (lambda: plotting.weights(THETA, by=None, total=True), "total = True sums over groups", InvalidParameter),
         (lambda: plotting.weights(THETA, by={"a": [0.5]}), r"by names the kernel 0\.5; there are 5", InvalidParameter),
-        (lambda: plotting.weights(THETA, by={"a": [0, 9]}), "by names the kernel 9; there are 5", InvalidParameter),
+        (lambda: plotting.weights(THETA, by={"a": [0, 5]}), "by names the kernel 5; there are 5", InvalidParameter),
         (lambda: plotting.weights(THETA, most=1.5), r"most is 1\.5 \(float\); give an integer", InvalidType),
         (lambda: plotting.surface(None, np.ones((4, 2)), points=1), "points = 1 must be an integer", InvalidParameter),
         (lambda: plotting.intervals(3), r"check is int; give what mklref\.crosscheck returns", InvalidType),
