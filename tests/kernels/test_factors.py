@@ -213,6 +213,17 @@ def test_groups_are_normalised_as_their_matrices_are(form, method):
         kernels.column_groups(X, groups, normalize="spherical")
 
 
+def test_groups_are_normalised_by_blocks_at_any_scale(monkeypatch):
+    monkeypatch.setattr("mklref.kernels.approximations._STATISTICS", 1)  # of 64 rows
+    X = 1e-8 * (RNG.normal(size=(150, 3)) + 1.0)
+    assert kernels.column_groups(X, [[0, 2]], normalize="trace").traces() == pytest.approx(1.0)
+    K = kernels.column_groups(X, [[0, 2]], normalize="multiplicative").dense()[0]
+    assert np.trace(K) / 150 - K.mean() == pytest.approx(1.0)
+    for value in RNG.uniform(size=20):  # of which rounding alone leaves a variance
+        with pytest.raises(InvalidInput, match="its columns are constant; drop it"):
+            kernels.column_groups(np.full((150, 1), value), [[0]], normalize="multiplicative")
+
+
 @pytest.mark.parametrize("shape", [(N, 3), (N, 5), (N - 1, 4)])
 def test_groups_of_an_array_that_has_other_columns_or_rows_now_are_lost(shape, tmp_path):
     """Columns that came in between were read in place of those of the group."""
@@ -248,6 +259,8 @@ def test_pivoted_cholesky_says_what_is_missing():
         assert np.trace(missing) == pytest.approx(trace)
         assert np.linalg.eigvalsh(missing)[0] >= -1e-10
     assert np.allclose(few.transform(X[:3]).read(0, 3), few.read(0, 3))
+    flat = RNG.normal(size=(N, 3)) * np.where(np.arange(N) == 0, 1e-6, 1.0)[:, None]
+    assert [kernels.cholesky(kernels.linear(), c * flat, tol=0.0).rank for c in (1e-4, 1e4)] == [3, 3]
 
 
 def test_pivoted_cholesky_has_the_fewest_columns_that_leave_out_the_share_tol():
