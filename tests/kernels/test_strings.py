@@ -151,6 +151,7 @@ def test_the_families_of_the_paper(X):
     assert dil.names[:2] == ("sym6:j=-3", "sym6:j=-2")
     assert dil_trans.names[4:6] == ("sym6:j=1:s=-10..-5", "sym6:j=1:s=-4..1")
     np.testing.assert_allclose(dil.dense().sum(axis=0), whole.matrices[0], rtol=1e-10, atol=1e-10)
+    assert dil_trans.names[-1] == "sym6:j=6:s=57..63"  # 2^6 translations begin in the domain, 10 before it
     assert list(dil_trans.groups) == list(dil.names)
     for members, matrix in zip(dil_trans.groups.values(), dil.matrices, strict=True):
         np.testing.assert_allclose(dil_trans.dense()[list(members)].sum(axis=0), matrix, rtol=1e-10, atol=1e-10)

@@ -129,7 +129,8 @@ def test_what_is_zero_stays_zero(joint):
     np.testing.assert_array_equal(np.diagonal(train), np.arange(N) != 4)
     np.testing.assert_array_equal(train[4], 0.0)
     np.testing.assert_allclose(new, train, rtol=1e-15)
-    spherical = linear().fit(np.eye(2), normalize="spherical")
+    spherical = linear().fit(np.diag([1.0, 2.0]), normalize="spherical")
+    np.testing.assert_array_equal(spherical.dense(), [np.eye(2)])
     np.testing.assert_array_equal(spherical.diagonals([[0.0, 0.0], [3e-3, 4e-3]]), [[0.0, 1.0]])
 
 
