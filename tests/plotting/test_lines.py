@@ -142,7 +142,9 @@ def test_weights_and_gap_over_iterations(solution):
     assert right.lines[1].get_ydata()[0] == 1e-7
     both = plotting.gap({"one": solution, "two": solution}, seconds=True)
     assert legend(both) == ["one", "two"]
-    assert both.get_xlabel() == "seconds"
+    assert (both.get_xlabel(), both.get_xscale(), both.get_yscale()) == ("seconds", "log", "log")
+    for ax, over in ((right, "iteration"), (both, "seconds")):
+        np.testing.assert_array_equal(ax.lines[0].get_xdata(), solution.history.column(over))
 
 
 def test_a_path_counts_kernels_and_shows_errors_of_folds():
