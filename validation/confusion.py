@@ -89,10 +89,10 @@ def summary(rows: list[Row]) -> dict[str, float]:
 
 def killed(rows: list[Row]) -> dict[str, dict[str, Any]]:
     """For each narrow solver: its cases, the faults that have room in them, and those that no case notices."""
-    table = {}
+    table, planted = {}, {row[0] for row in rows}
+    built = {case.name: case.build() for case in select() if case.name in planted}
     for who, supports in NARROW.items():
-        planted = {row[0] for row in rows}
-        cases = {case.name for case in select() if case.name in planted and not any(map(supports, case.build()))}
+        cases = {name for name, problems in built.items() if not any(map(supports, problems))}
         inside = [row for row in rows if row[0] in cases]
         possible = {row[1] for row in inside}
         dead = {row[1] for row in inside if row[2] != NO_EFFECT}
