@@ -62,13 +62,14 @@ class Rescaled(Regularizer):
         return other
 
     def polyhedral(self, kernels: int) -> Polyhedral | None:
-        """Factor psi_S(factor theta / root^2), where it is linear."""
-        base = self.base.polyhedral(kernels)
-        if base is None or base.mu:
+        """Factor psi_S(factor theta / root^2), where it is linear, or all of one root."""
+        base, root = self.base.polyhedral(kernels), np.broadcast_to(self.root, kernels)
+        if base is None or (base.mu and np.ptp(root)):
             return None
-        root = np.broadcast_to(self.root, kernels)
         unit = self.factor / root / root
-        return Polyhedral(self.factor * unit * base.cost, normal=None if base.normal is None else unit * base.normal)
+        normal = None if base.normal is None else unit * base.normal
+        mu = self.factor * base.mu * float(unit[0]) * float(unit[0])  # a power of Python's raises where it overflows
+        return Polyhedral(self.factor * unit * base.cost, mu, normal)
 
     @property
     def degree(self) -> float | None:

@@ -26,6 +26,7 @@ from mklref.regularizers import (
     WeightedLp,
 )
 from mklref.regularizers.concave import Slopes
+from mklref.regularizers.rescaled import Rescaled
 
 SPARSE = (
     Lp(1),
@@ -38,6 +39,7 @@ SPARSE = (
     WeightedL1(SCALE),
     WeightedLp(1, SCALE),
     ConcaveBlock(PowerRoot(1)),
+    Rescaled.of(Tikhonov(1, 0.3), 0.5, 3.0),
 )
 CONVEX = [Lp(1), Lp(1.01), Lp(2), Lp(np.inf), Fixed(SCALE), *FAMILIES]
 
