@@ -139,14 +139,17 @@ def approximated(
         makers: list[Any] = [NystroemFactor(kernel, points) for kernel in kernels]
     else:
         makers = [CholeskyFactor(kernel, int(approximation), _LEAST).fit(X) for kernel in kernels]
-    features, transforms, rows = [], [], []
-    for maker, name in zip(makers, names, strict=True):
-        raw = np.concatenate([maker.transform(X[part]) for part in row_blocks(len(X), len(maker.transform(X[:1])[0]))])
+    features, transforms = [], []
+    ranks = [maker.transform(X[:1]).shape[1] for maker in makers]
+    joined = np.empty((len(X), sum(ranks)))  # of which blocks of rows are read at once
+    rows = np.split(joined, np.cumsum(ranks)[:-1], axis=1)
+    for maker, name, part in zip(makers, names, rows, strict=True):
+        raw = np.concatenate([maker.transform(X[some]) for some in row_blocks(*part.shape)])
         diagonal = maker.kernel.diagonal(X)
         own, constant = _normalized(maker, raw, diagonal, how, f"kernel {name!r}")
         features.append(own)
         transforms.append(VANISHING if constant else Transform())
-        rows.append(own.normalized(raw, diagonal))
+        part[:] = own.normalized(raw, diagonal)
     return FactorStack(rows, names), FactorFamily(tuple(features), tuple(transforms))
 
 
