@@ -199,11 +199,12 @@ def test_limits_and_the_callback_end_a_stationary_run():
     problem = grouped()
     assert group_wrapper(problem, exponents=(0.6, 0.6), tol=1e-9, max_iter=3).status is Status.ITERATION_LIMIT
     seen = []
-    stopped = group_wrapper(problem, exponents=(0.6, 0.6), tol=1e-9, callback=lambda record: seen.append(record) or 1)
+    further = {"exponents": (0.6, 0.6), "tol": 1e-9, "restarts": 2, "rng": np.random.default_rng(0)}  # which end as well
+    stopped = group_wrapper(problem, **further, callback=lambda record: seen.append(record) or 1)
     assert stopped.status is Status.STOPPED
     assert len(seen) == len(stopped.history) == 1
-    late = group_wrapper(problem, exponents=(0.6, 0.6), tol=1e-9, max_time=1e-9)
-    assert late.status is Status.TIME_LIMIT
+    late = group_wrapper(problem, **further, max_time=1e-9)
+    assert (late.status, len(late.objectives)) == (Status.TIME_LIMIT, 1)
 
 
 def test_interruption_keeps_the_lowest_point():

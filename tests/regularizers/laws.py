@@ -180,13 +180,14 @@ def weights_jacobian_is_the_derivative(regularizer: Regularizer, M: int) -> None
 
 
 def zeros_are_harmless(regularizer: Regularizer, M: int) -> None:
-    """Zero norms give R = 0, R* = 0 and finite nonnegative weights, without a warning."""
+    """Zero norms give R = 0, R* = 0 and finite weights that attain them, psi = 0, without a warning."""
     nothing = np.zeros(M)
     assert regularizer.conjugate(nothing) == 0.0
     for weights in (regularizer.weights_from_norms(nothing), regularizer.weights_from_dual(nothing)):
         assert weights.shape == (M,)
         assert np.all(weights >= 0.0)
         assert np.all(np.isfinite(weights))
+        assert regularizer.weight_form == "max" or regularizer.weight_penalty(weights) == 0.0
     with suppress(NotApplicable):
         assert np.all(np.isfinite(regularizer.weights_jacobian(nothing)))
 
