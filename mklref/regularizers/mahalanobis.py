@@ -163,7 +163,6 @@ def nonnegative_minimiser(E: Array, c: Array) -> Array:
             ratios = s[leaving] / (s[leaving] - target[leaving])
             s = s + float(ratios.min()) * (target - s)
             inside[np.flatnonzero(leaving)[ratios <= ratios.min()]] = False
-            s[~inside] = 0.0
         s = target
     return s
 

@@ -130,8 +130,8 @@ def test_mahalanobis_conjugate_is_the_gauge_of_the_ellipsoid_in_the_orthant(E):
 
 def test_nonnegative_minimiser_meets_its_optimality_conditions(rng):
     for _ in range(300):
-        size = rng.integers(1, 9)
-        root = rng.normal(size=(size, size))
+        size = rng.integers(1, 13)
+        root = rng.normal(size=(size, rng.integers(1, size + 1)))  # of low rank steps end at the boundary
         E = root @ root.T + 10.0 ** rng.uniform(-4, 0) * np.eye(size)
         c = rng.normal(size=size)
         s = nonnegative_minimiser(E, c)

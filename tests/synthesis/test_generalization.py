@@ -109,7 +109,7 @@ def test_theorem_2_composes_and_is_monotone(rng):
     assert theorem_2(margins, complexity) == pytest.approx(expected, rel=1e-12)
     assert theorem_2(margins, complexity, delta=0.01) > theorem_2(margins, complexity, delta=0.1)
     assert theorem_2(np.r_[margins, margins], complexity) < theorem_2(margins, complexity)
-    sizes = [proposition_2(n, 2, 1.5, p=1, q=1, r=1) for n in (10, 100, 1000)]
+    sizes = [proposition_2(n, 1, 1.5, p=1, q=1, r=1) for n in (1, 10, 100, 1000)]
     assert sizes == sorted(sizes, reverse=True)
 
 
