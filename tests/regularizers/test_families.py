@@ -80,6 +80,8 @@ def test_errors_of_the_norms_change_the_weights_of_a_point_little(q, rng):
     theta = BlockNorm(q).weights_from_dual(g)
     near = (1.0 + 1e-8 * rng.normal(size=(2, M))) * (theta * g, g)
     np.testing.assert_allclose(BlockNorm(q).weights_at(*near), theta, rtol=1e-7)
+    noise = np.array([1.0, 1e-30])  # where g is 0, and the weights from the dual grow beyond bounds
+    assert BlockNorm(q).weights_at(1e-12 * noise[::-1], noise).max() <= 1.0
 
 
 @pytest.mark.parametrize("regularizer", [*FAMILIES, Lp(1), Lp(1.7), Fixed(SCALE)], ids=str)

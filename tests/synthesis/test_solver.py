@@ -51,8 +51,8 @@ def test_the_best_point_is_kept_where_steps_overshoot():
 
 def test_steps_that_are_too_long_are_refused():
     """Beyond 2/(C L ||K||^2) the iteration may diverge; the message has both numbers."""
-    problem = make_problem((2, 1, 1), n=10, lam=0.05, loss="squared", C=3.0)
-    largest = 2.0 / (3.0 * np.linalg.norm(np.hstack(problem.kernels), 2) ** 2)
+    problem = make_problem((2, 1, 1), n=10, lam=0.05, loss="logistic", C=3.0)
+    largest = 2.0 / (3.0 * 0.25 * np.linalg.norm(np.hstack(problem.kernels), 2) ** 2)
     forward_backward(problem, step=0.999 * largest, max_iter=1)
     for step in (True, "x"):
         with pytest.raises(InvalidType, match=f"step is {step!r}"):
@@ -65,7 +65,8 @@ def test_steps_that_are_too_long_are_refused():
     told = float(re.search(r"= \(0, ([^)]*)\)", str(caught.value)).group(1))
     assert told == pytest.approx(largest, rel=1e-2)
     silent = problem.replace(kernels=np.zeros_like(problem.kernels))
-    assert forward_backward(silent, step=1e9).status is Status.OPTIMAL
+    for step in (None, 1e9):
+        assert forward_backward(silent, step=step).status is Status.OPTIMAL
 
 
 @SOLVERS
