@@ -115,6 +115,7 @@ def test_closed_form_is_that_of_the_regularizer(p, q, rng):
     rho = rng.uniform(0.0, 2.0, size=10)
     shape, regularizer = GroupWeights(GROUPS, p, q), Groups(GROUPS, p, q)
     np.testing.assert_allclose(shape.weights(shape.closed_form(rho)), regularizer.weights_from_norms(rho), rtol=1e-12)
+    assert [shape.prices[part] @ shape.even[part] for part in shape.simplices] == pytest.approx([1.0, 1.0], rel=1e-12)
 
 
 @every_other
@@ -199,7 +200,7 @@ def test_limits_and_the_callback_end_a_stationary_run():
     problem = grouped()
     assert group_wrapper(problem, exponents=(0.6, 0.6), tol=1e-9, max_iter=3).status is Status.ITERATION_LIMIT
     seen = []
-    further = {"exponents": (0.6, 0.6), "tol": 1e-9, "restarts": 2, "rng": np.random.default_rng(0)}  # which end as well
+    further = {"exponents": (0.6, 0.6), "tol": 1e-9, "restarts": 2, "rng": np.random.default_rng(0)}  # they end too
     stopped = group_wrapper(problem, **further, callback=lambda record: seen.append(record) or 1)
     assert stopped.status is Status.STOPPED
     assert len(seen) == len(stopped.history) == 1

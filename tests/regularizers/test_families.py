@@ -29,12 +29,18 @@ from mklref.regularizers import (
     WeightedL1,
     WeightedLp,
 )
+from mklref.regularizers.rescaled import Rescaled
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("regularizer", FAMILIES, ids=str)
 def test_laws(regularizer, law):
     law(regularizer, M)
+
+
+@pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
+def test_laws_of_a_factor_whose_jacobian_has_rows(law):
+    law(Rescaled.of(Lp(2), SCALE, 1.3), M)
 
 
 @pytest.mark.sampled(6)
