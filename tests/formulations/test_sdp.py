@@ -113,13 +113,17 @@ def test_steps_return_to_the_optimum_from_nearby(definite, rng):
         problem = SignedProblem(kernels, rng.normal(size=16) + factors.sum(axis=(0, 2)), C=100.0, loss="squared")
     found = reference.solve(problem, "sdp", solver="SCS" if definite else "CLARABEL")
     point = SignedPoint(found.dual_coef, found.weights, found.intercept, found.slack)
-    assert (Span(problem).null_spaces(problem, point)[0] == 0) == definite
+    span = Span(problem)
+    null = span.null_spaces(problem, point)[0]
+    assert (null == 0) == definite
     low, high = problem.loss.box(problem.y, problem.costs)
     inside = (found.dual_coef > low + 1.0) & (found.dual_coef < high - 1.0)
     noise = 1e-5 * rng.normal(size=16)
     off = point._replace(dual_coef=point.dual_coef * (1.0 + inside * noise), weights=point.weights * (1.0 + noise[:3]))
     assert certified(problem, off)["certificate"].relative_gap > 1e-6
     assert polish.polished(problem, off)["certificate"].relative_gap < 1e-9
+    steps = [step.weights for step in newton(problem, span, off, 1e-4, null)]
+    assert steps[1] == pytest.approx(steps[-1], abs=1e-10 * steps[-1].max())  # 1e-5 squared twice
 
 
 @pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
