@@ -210,7 +210,7 @@ def test_an_interrupted_polish_keeps_the_solution(monkeypatch):
     assert caught.value.solution.status is Status.OPTIMAL
 
 
-@pytest.mark.parametrize("regularizer", [Lp(2), Lp(1), Tikhonov(1, 0.7)], ids=str)
+@pytest.mark.parametrize("regularizer", [Lp(2), Lp(1), Tikhonov(1, 0.7), BlockNorm(3)], ids=str)
 @pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive", "squared"])
 def test_newton_steps_converge_quadratically(loss, regularizer):
     """From a point whose active set is right, the distance to the solution is squared by each step."""
@@ -219,11 +219,10 @@ def test_newton_steps_converge_quadratically(loss, regularizer):
     *_, exact = module._refinements(machine_for(problem), Point(exact.dual_coef, exact.weights, exact.intercept), 1e-13)
     rng = np.random.default_rng(0)
     theta = exact.weights * np.exp(3e-3 * rng.normal(size=4))
-    point = Point(exact.dual_coef, theta, exact.intercept)
-    distances = [
-        np.abs(moved.dual_coef - exact.dual_coef).max()
-        for moved in module._refinements(machine_for(problem), point, 1e-13)
-    ]
+    point = Point(exact.dual_coef, theta, exact.intercept + 0.1)
+    steps = list(module._refinements(machine_for(problem), point, 1e-13))
+    distances = [np.abs(moved.dual_coef - exact.dual_coef).max() for moved in steps]
+    assert min(abs(moved.intercept - exact.intercept) for moved in steps) < 1e-7
     assert distances[0] > 1e-6
     assert distances[1] < 100 * distances[0] ** 2 + 1e-9
     assert min(distances[2:]) < 1e-8
