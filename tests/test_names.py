@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta, timezone
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import cross_val_score
 
 from mklref import Fixed, MulticlassProblem, Problem, Solution, certify, solve
 from mklref.algorithms import ALGORITHMS
@@ -18,7 +17,6 @@ from mklref.estimators import MKLClassifier
 from mklref.evidence import EvidenceProblem, solve as learn
 from mklref.exceptions import InvalidInput, InvalidTarget, UnsafeFile
 from mklref.kernels import FactorStack, center, cholesky, column_groups, factors, normalize, parse, stack
-from mklref.model_selection import evaluate
 from mklref.regularizers import Mahalanobis, WeightedL1, WeightedLp
 from mklref.signed import SignedProblem
 from mklref.synthesis import SynthesisProblem, SynthesisSolution, solve as synthesise
@@ -106,36 +104,6 @@ def test_rows_that_are_counted_are_named_by_nobody_but_those_of_a_shuffled_table
     Problem([K.set_axis(train).set_axis(train, axis=1) for K in grams], y.set_axis(counted))  # a fresh column
     with pytest.raises(InvalidInput, match=r"in different orders: number 0 is '\d+' in the first, '0' in the second"):
         Problem([K.set_axis(whole).set_axis(whole, axis=1) for K in grams], y.set_axis(counted))  # fresh, or of before?
-
-
-@pytest.mark.parametrize("fresh", ["X", "y"])
-def test_folds_of_a_fresh_column_are_paired_as_the_column_is(X, fresh):
-    """A slice of rows that pandas has counted is no count from 0, but its numbers are no names of samples either."""
-    order = np.random.default_rng(1).permutation(4 * N)[: 2 * N]
-    for index in (order, [*range(N), *range(N)], range(1, 2 * N + 1)):  # a split, two tables in one, another count
-        table = pd.concat([X, X + 0.1]).set_axis(index)
-        y = pd.Series(table["a"] > table["a"].median(), index)
-        samples = table.reset_index(drop=True) if fresh == "X" else table
-        targets = y.reset_index(drop=True) if fresh == "y" else y
-        expected = cross_val_score(MKLClassifier("linear"), table.to_numpy(), y.to_numpy(), cv=4)
-        found = cross_val_score(MKLClassifier("linear"), samples, targets, cv=4, error_score="raise")
-        np.testing.assert_array_equal(found, expected)
-
-
-def test_splits_of_a_fresh_column_are_paired_as_the_column_is(X):
-    """A column that was made after rows were dropped, and both are split in one order, as train_test_split does."""
-    rng = np.random.default_rng(2)
-    table = pd.concat([X, X + 0.1, X - 0.1]).set_axis(np.sort(rng.permutation(5 * N)[: 3 * N]))
-    y = pd.Series((table["a"] > table["a"].median()).to_numpy())
-    train = rng.permutation(3 * N)[: 2 * N]
-    for rows in (train, np.append(train, train[:N])):  # and a bootstrap
-        samples, targets = table.iloc[rows], y.iloc[rows]
-        found = MKLClassifier("linear").fit(samples, targets).decision_function(samples)
-        bare = samples.to_numpy()
-        expected = MKLClassifier("linear").fit(bare, targets.to_numpy()).decision_function(bare)
-        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
-        with pytest.raises(InvalidTarget, match="X and y are of different samples"):
-            MKLClassifier("linear").fit(samples, y.iloc[rng.permutation(rows)])
 
 
 def test_numbers_that_are_no_count_are_names(y, grams):
@@ -392,17 +360,6 @@ def test_signed_points_are_compared_by_names(y, grams):
     for wrong in ((beta[::-1], theta), (beta, theta[::-1])):
         with pytest.raises(InvalidInput, match=r"have their (samples|kernels) in different orders"):
             problem.certify(*wrong)
-
-
-def test_estimators_take_the_names_of_a_stack(y, grams):
-    kernels = stack(grams)
-    for use in (MKLClassifier("precomputed").fit, lambda X, y: evaluate(MKLClassifier("precomputed"), X, y)):
-        with pytest.raises(InvalidInput, match="y and the kernels have their samples in different orders"):
-            use(kernels, y[::-1])
-    model = MKLClassifier("precomputed").fit(kernels, y)
-    model.predict([K.iloc[:4] for K in grams])
-    with pytest.raises(InvalidInput, match=r"column 0 of X\[0\] is 's15', training sample 0 is 's0'"):
-        model.predict([K[TURNED].iloc[:4] for K in grams])
 
 
 @pytest.mark.parametrize("names", [[["s0"]], [IDS[:-1]], "s0", 3, [[*IDS[:-1], 3]]])

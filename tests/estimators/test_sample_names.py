@@ -1,15 +1,25 @@
-"""Samples are compared by the names that data frames give them: Gram matrices, targets, weights, blocks, scores."""
+"""Samples are compared by the names that data frames give them: Gram matrices, targets, folds, blocks, scores."""
 
 from __future__ import annotations
 
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.model_selection import cross_val_score
 
 from mklref import Problem
 from mklref.estimators import MKLClassifier, MKLRegressor
 from mklref.evidence import EvidenceProblem
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidTarget
+from mklref.kernels import stack
+from mklref.model_selection import evaluate
+
+N = 16
+
+
+@pytest.fixture
+def X():
+    return pd.DataFrame(np.random.default_rng(5).normal(size=(N, 3)), [f"s{i}" for i in range(N)], list("abc"))
 
 
 def test_columns_of_new_precomputed_kernels_are_the_training_samples_in_their_order(three_classes, tmp_path):
@@ -118,3 +128,45 @@ def test_scores_compare_the_names_of_samples_as_fits_do(three_classes, model):
                 fitted.score(samples, **turned)
     rows = [pd.Series(row, list("abc")) for row in X[:3]]  # whose names are those of variables
     model("linear").fit(rows, pd.Series([0.0, 1.0, 1.0], list("bca")))
+
+
+@pytest.mark.parametrize("fresh", ["X", "y"])
+def test_folds_of_a_fresh_column_are_paired_as_the_column_is(X, fresh):
+    """A slice of rows that pandas has counted is no count from 0, but its numbers are no names of samples either."""
+    order = np.random.default_rng(1).permutation(4 * N)[: 2 * N]
+    for index in (order, [*range(N), *range(N)], range(1, 2 * N + 1)):  # a split, two tables in one, another count
+        table = pd.concat([X, X + 0.1]).set_axis(index)
+        y = pd.Series(table["a"] > table["a"].median(), index)
+        samples = table.reset_index(drop=True) if fresh == "X" else table
+        targets = y.reset_index(drop=True) if fresh == "y" else y
+        expected = cross_val_score(MKLClassifier("linear"), table.to_numpy(), y.to_numpy(), cv=4)
+        found = cross_val_score(MKLClassifier("linear"), samples, targets, cv=4, error_score="raise")
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_splits_of_a_fresh_column_are_paired_as_the_column_is(X):
+    """A column that was made after rows were dropped, and both are split in one order, as train_test_split does."""
+    rng = np.random.default_rng(2)
+    table = pd.concat([X, X + 0.1, X - 0.1]).set_axis(np.sort(rng.permutation(5 * N)[: 3 * N]))
+    y = pd.Series((table["a"] > table["a"].median()).to_numpy())
+    train = rng.permutation(3 * N)[: 2 * N]
+    for rows in (train, np.append(train, train[:N])):  # and a bootstrap
+        samples, targets = table.iloc[rows], y.iloc[rows]
+        found = MKLClassifier("linear").fit(samples, targets).decision_function(samples)
+        bare = samples.to_numpy()
+        expected = MKLClassifier("linear").fit(bare, targets.to_numpy()).decision_function(bare)
+        np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-12)
+        with pytest.raises(InvalidTarget, match="X and y are of different samples"):
+            MKLClassifier("linear").fit(samples, y.iloc[rng.permutation(rows)])
+
+
+def test_estimators_take_the_names_of_a_stack(X):
+    grams = [pd.DataFrame(np.outer(X[one], X[one]) + np.eye(N), X.index, X.index) for one in X]
+    kernels, y = stack(grams), X["a"] > X["a"].median()
+    for use in (MKLClassifier("precomputed").fit, lambda X, y: evaluate(MKLClassifier("precomputed"), X, y)):
+        with pytest.raises(InvalidInput, match="y and the kernels have their samples in different orders"):
+            use(kernels, y[::-1])
+    model = MKLClassifier("precomputed").fit(kernels, y)
+    model.predict([K.iloc[:4] for K in grams])
+    with pytest.raises(InvalidInput, match=r"column 0 of X\[0\] is 's15', training sample 0 is 's0'"):
+        model.predict([K.iloc[:4, ::-1] for K in grams])

@@ -19,6 +19,7 @@ from mklref._conic.cones import use_second_order_cones
 from mklref._conic.model import nonnegative
 from mklref._conic.polish import polish
 from mklref._conic.scaling import Scaling, balanced, factorize
+from mklref._conic.signed import SignedPoint, Span, newton
 from mklref._polish import with_better_intercept
 from mklref.certificate import certify
 from mklref.exceptions import SolverFailure
@@ -246,3 +247,21 @@ def test_no_worse_than_the_given_point_and_no_cure_for_a_wrong_one(spoil, rng):
     assert after.gap <= before.gap
     assert before.relative_gap > 1e-3
     assert after.upper >= max(before.lower, after.lower) - 1e-9  # whatever is returned, the certificate speaks for it
+
+
+def test_null_spaces_are_guessed_with_and_without_what_x_and_s_share():
+    """A direction of which both have little is in neither or in one: solvers leave 1e-5 of a cost of 1e6."""
+    problem = SignedProblem([np.diag(row) for row in np.eye(3)], np.arange(3.0), loss="squared", trace=1.0)
+    point = SignedPoint(np.zeros(3), np.array([1.0, 2e-5, 1e-9]), 0.0, np.diag([0.0, 3e-5, 1.0]))
+    assert Span(problem).null_spaces(problem, point) == [1, 2, 0]
+
+
+def test_a_null_space_that_is_too_small_gives_no_steps(rng):
+    """Of two directions that X lacks, S has one: the other would be divided by."""
+    kernels = [np.diag([1.0, 1.0, 0.0, 0.0]), np.diag([0.0, 0.0, 1.0, 1.0])]
+    problem = SignedProblem(kernels, rng.normal(size=4), loss="squared")
+    point = SignedPoint(rng.normal(size=4), np.array([2.0, 0.0]), 0.0, np.diag([0.0, 0.0, 1.0, 0.0]))
+    span = Span(problem)
+    assert span.null_spaces(problem, point) == [1, 0]
+    with np.errstate(invalid="ignore"):
+        assert list(newton(problem, span, point, 1e-4, 1)) == []

@@ -140,24 +140,6 @@ def test_samples_that_are_taken_to_be_at_a_bound_leave_it(loss):
     assert polish.polished(problem, off)["certificate"].relative_gap < 1e-9
 
 
-def test_null_spaces_are_guessed_with_and_without_what_x_and_s_share():
-    """A direction of which both have little is in neither or in one: solvers leave 1e-5 of a cost of 1e6."""
-    problem = SignedProblem([np.diag(row) for row in np.eye(3)], np.arange(3.0), loss="squared", trace=1.0)
-    point = SignedPoint(np.zeros(3), np.array([1.0, 2e-5, 1e-9]), 0.0, np.diag([0.0, 3e-5, 1.0]))
-    assert Span(problem).null_spaces(problem, point) == [1, 2, 0]
-
-
-def test_a_null_space_that_is_too_small_gives_no_steps(rng):
-    """Of two directions that X lacks, S has one: the other would be divided by."""
-    kernels = [np.diag([1.0, 1.0, 0.0, 0.0]), np.diag([0.0, 0.0, 1.0, 1.0])]
-    problem = SignedProblem(kernels, rng.normal(size=4), loss="squared")
-    point = SignedPoint(rng.normal(size=4), np.array([2.0, 0.0]), 0.0, np.diag([0.0, 0.0, 1.0, 0.0]))
-    span = Span(problem)
-    assert span.null_spaces(problem, point) == [1, 0]
-    with np.errstate(invalid="ignore"):
-        assert list(newton(problem, span, point, 1e-4, 1)) == []
-
-
 def test_scores_that_vanish_leave_a_lower_bound(rng):
     """Where K_m beta = 0 for every m, all sides of the constraints are 0 up to rounding, and lambda is 0."""
     L = np.tile(rng.normal(size=(3, 2, 2)), (1, 2, 1))

@@ -11,7 +11,8 @@ from synthesis.cases import LOSSES, NORMS
 
 from mklref.exceptions import InvalidParameter
 from mklref.losses import as_loss
-from mklref.synthesis import MixedNorm
+from mklref.solution import Status
+from mklref.synthesis import MixedNorm, SynthesisProblem, solve
 from mklref.synthesis.proximity import PROX, elitist_threshold, jacobian, prox_loss
 
 DUAL = {1: np.inf, 2: 2}
@@ -178,3 +179,12 @@ def test_squares_beyond_float64_change_no_digit(norm, unit, rng):
     assert norm.dual_norm(unit * A) == unit * norm.dual_norm(A)
     np.testing.assert_array_equal(norm.dual_group_norms(unit * A), unit * norm.dual_group_norms(A))
     assert norm.norm(0.0 * A) == 0.0
+
+
+def test_proximal_steps_that_newton_does_not_solve_are_shortened():
+    """A smooth kernel and little penalty: with steps that only grow, the gap stays at 3e-4."""
+    rng = np.random.default_rng(12)
+    X = rng.normal(size=(12, 2))
+    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 5.0)
+    y = np.where(rng.normal(size=12) > 0.0, 1.0, -1.0)
+    assert solve(SynthesisProblem([K], y, lam=0.01, p=1, q=1, r=2, C=5.0)).status is Status.OPTIMAL

@@ -390,12 +390,3 @@ def test_optimal_is_a_relative_gap_however_small_the_objective():
     assert solution.objective < 1e-12 * certify(problem, np.zeros(problem.shape)).upper
     assert solution.certificate.gap > 1e-6 * solution.objective
     assert solution.status is Status.STALLED
-
-
-def test_proximal_steps_that_newton_does_not_solve_are_shortened():
-    """A smooth kernel and little penalty: with steps that only grow, the gap stays at 3e-4."""
-    rng = np.random.default_rng(12)
-    X = rng.normal(size=(12, 2))
-    K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 5.0)
-    y = np.where(rng.normal(size=12) > 0.0, 1.0, -1.0)
-    assert solve(SynthesisProblem([K], y, lam=0.01, p=1, q=1, r=2, C=5.0)).status is Status.OPTIMAL

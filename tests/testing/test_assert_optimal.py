@@ -381,3 +381,11 @@ def test_targets_that_are_not_those_of_their_samples_are_named(loss, where, move
     (finding,) = judge(problem, Answer(other.dual_coef, other.weights, other.intercept)).findings
     assert finding.fault == "permuted samples"
     assert f"it is optimal for the targets {where}" in finding.text
+
+
+def test_a_name_that_leaves_a_gap_says_so():
+    """Weights that are nearly twice the right ones."""
+    problem, (beta, theta, b) = solved()
+    (finding,) = judge(problem, Answer(beta, 2.0 * theta * (1.0 + 1e-3 * np.arange(4)), b)).findings
+    assert finding.fault == "weights on another sphere"
+    assert re.search(r"lies on the sphere of Lp\(2\); a gap of \de-\d\d is left\.", finding.text)
