@@ -70,7 +70,11 @@ def curved_step(
     W, g = compressed(W), np.sqrt(Q[0])
     alike = regularizer.in_unit(float((centre * g).max()))
     members = relatives(alike)
-    bend = _bends(members[0].dual_scale(g) < 1.0, Q, W, centre)
+    bend = bends(Q[0], W, centre)
+    if len(Q) > 1 or members[0].dual_scale(g) < 1.0:
+        # Several cuts are there where this model has promised too much, and where R* is to become finite q falls
+        # linearly, with which `_weights_inside` reckons.
+        bend = np.zeros_like(bend)
     units = [_unit(member, members[-1], g) if members[-1] is alike else 1.0 for member in members]
     offset = float((D - 0.5 * (Q @ centre)).max())
     while (end := _followed(members, units, Q, D - offset, W, centre, bend, deadline)) is None:
@@ -84,14 +88,10 @@ def curved_step(
     return weights, value + regularizer.weight_penalty(weights), share
 
 
-def _bends(limited: bool, Q: Array, W: Array, centre: Array) -> Array:
-    """1/q, or 0 where rounding is all of it.
-
-    And of all with several cuts, which are there where this model has promised too much, or where R* is to become
-    finite: q falls linearly there, with which `_weights_inside` reckons.
-    """
-    inside = (Q[0] > 0.0) & (centre * np.sum(W**2, axis=0) <= Q[0]) & (len(Q) == 1 and not limited)
-    return np.asarray(np.divide(1.0, Q[0], out=np.zeros_like(Q[0]), where=inside))
+def bends(q: Array, W: Array, centre: Array) -> Array:
+    """1/q, or 0 where rounding is all of it."""
+    inside = (q > 0.0) & (centre * np.sum(W**2, axis=0) <= q)
+    return np.asarray(np.divide(1.0, q, out=np.zeros_like(q), where=inside))
 
 
 def _curvature(W: Array, bend: Array, moved: Array, s: Array) -> float:

@@ -12,7 +12,8 @@ With the cut of the centre alone this is Newton's method. More cuts are there wh
 where J has kinks; their multipliers lambda (they sum to 1) mix the dual points to sum_k lambda_k beta_k, which is
 feasible and near-optimal where no single beta_k is. Where psi is polyhedral (lp with p = 1 and its kin) the step is the
 quadratic program of this file, in which a curvature of all weights, of proximal bundle methods, is added to a W that
-knows too little of J (`curvature_missed`), elsewhere Newton's method on its dual (curved.py).
+knows too little of J (`curvature_missed`); where it knows enough, a few of them for the model C of curved.py that bends
+as J does (`bent_step`). Elsewhere it is Newton's method on the dual of that (curved.py).
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mklref._typing import Array
+from mklref.machines.cholesky import factorised, halfway
 from mklref.machines.loops import QuadraticProgram
 from mklref.native import tuning
-from mklref.native.curved import curved_step
+from mklref.native.curved import bends, compressed, curved_step
 from mklref.regularizers import Regularizer
-from mklref.regularizers.norms import Polyhedral
+from mklref.regularizers.norms import LowRank, Polyhedral
 
 _NEGLIGIBLE = 1e-10
 """Weights below this share of the largest are set to 0 before they are used: such a kernel costs nothing."""
@@ -41,6 +43,8 @@ _MOST = 60
 """With more active kernels than this at the centre, they have to earn their place in the program again."""
 _CANDIDATES = 20
 """Kernels of largest q that join the active ones before the first solve; violators join later."""
+_PROGRAMS, _ALIKE, _SHORTEST = 4, 1e-3, 1e-3
+"""Quadratic programs for C, the last one that agrees with it to this share of the promise; the shortest step to one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +91,8 @@ def step(
     # Weights, and the squares of kernels that have none, are compared: in units in which psi makes no difference.
     psi, units, weights = psi.of(kernels), psi.units[kernels], np.zeros_like(centre)
     alike = Polyhedral(psi.cost / units, psi.mu, None if psi.normal is None else psi.normal / units)
-    found = sparse_step(alike, Q[:, kernels] / units, D, W / units, centre[kernels] * units, unit, near)
+    minimised = bent_step if near == 0.0 and len(W) > np.count_nonzero(centre) else sparse_step
+    found = minimised(alike, Q[:, kernels] / units, D, W / units, centre[kernels] * units, unit, near)
     weights[kernels] = found.weights / units
     return found._replace(weights=weights)
 
@@ -120,6 +125,38 @@ def curvature_missed(loop: Any, trial: Any, centre: Any, promise: float, serious
     moved = float(np.sum(((trial.weights - centre.weights) * loop.units / size) ** 2))
     missed = 2.0 * float(promise - fell) / moved if moved > 0.0 else 0.0
     return max(float(loop.near), tuning.MISSED * missed)
+
+
+def bent_step(
+    psi: Polyhedral, Q: Array, D: Array, W: Array, centre: Array, unit: float = 0.0, near: float = 0.0
+) -> Step:
+    """The step for C of curved.py in place of the curvature: quadratic programs, each with that of C at the one before.
+
+    C has the gradient v - 1/2 bend v^2 and the Hessian of the root L^{-1} W (1 - bend v), with LL' = H, v = W'H^{-1} b.
+    """
+    W = compressed(W)
+    bend, at, root = bends(Q[0], W, centre), centre, W
+    before = value = float((D - 0.5 * (Q @ centre)).max()) + psi.penalty(centre)
+    slopes, beneath = np.zeros_like(centre), 0.0
+    for _ in range(_PROGRAMS):
+        found = sparse_step(psi, Q - 2.0 * slopes, D + beneath, root, at, unit, near)
+        t, last = 1.0, value
+        while True:
+            weights = at + t * (found.weights - at)
+            H = LowRank.diagonally(bend * (weights - centre)).product(W)
+            H.flat[:: len(H) + 1] += 1.0
+            root = halfway(factorised(H), np.array(W, order="F"))
+            b = root @ (weights - centre)
+            value = float((D - 0.5 * (Q @ weights)).max()) + 0.5 * float(b @ b) + psi.penalty(weights)
+            if value <= last or t < _SHORTEST:
+                break
+            t *= 0.5
+        if abs(value - found.value) <= _ALIKE * (before - value) or t < _SHORTEST:
+            break
+        v = b @ root
+        slopes, root = v - 0.5 * bend * v**2, root * (1.0 - bend * v)
+        at, beneath = weights, 0.5 * float(b @ b) - float(slopes @ weights)
+    return Step(weights, value, found.mixture)
 
 
 def sparse_step(
@@ -164,21 +201,25 @@ def sparse_step(
 def _on_face(
     psi: Polyhedral, Q: Array, D: Array, W: Array, centre: Array, index: Any, unit: float, near: float
 ) -> tuple[Array, Array]:
-    """The quadratic program in (theta, s) over some of the kernels, in units of the weights and of J."""
+    """The quadratic program in (theta, s) over some of the kernels, in units of the weights and of J at the centre.
+
+    Cuts of weights that were far too small have squares so large that in their unit no digit is left of the others.
+    """
     k, m = len(D), len(index)
     V, Qs = unit * W[:, index], unit * Q[:, index]
-    scale = max(float(np.abs(Qs).max()), float(D.max() - D.min()), np.finfo(float).tiny)
     offset = float((D - 0.5 * (Q @ centre)).max())
+    sizes = np.maximum(np.abs(Qs).max(axis=1), np.abs(D - offset))
+    scale = max(float(sizes[0] or sizes.max()), unit * float(psi.cost[index].max()), np.finfo(float).tiny)
+    heights = np.maximum(sizes / scale, 1.0)
     P = np.zeros((m + 1, m + 1))
     P[:m, :m] = (V.T @ V + 2.0 * psi.mu * unit * unit) / scale
     P[range(m), range(m)] += near / scale + _RIDGE * max(1.0, float(np.trace(P)))
     c = np.append((unit * psi.cost[index] - (W @ centre) @ V - near * centre[index] / unit) / scale, 1.0)
-    G = np.full((k, m + 1), -1.0)
-    G[:, :m] = Qs / (-2.0 * scale)
+    G = np.column_stack([Qs / (-2.0 * scale), np.full(k, -1.0)]) / heights[:, None]
     a = None if psi.normal is None else np.append(unit * psi.normal[index], 0.0)
-    program = QuadraticProgram(P, c, m, G, (offset - D) / scale, a)
+    program = QuadraticProgram(P, c, m, G, (offset - D) / scale / heights, a)
     x, multipliers = program.solve(np.append(centre[index] / unit, 0.0))
     if not np.isfinite(x).all():
         raise FloatingPointError("the quadratic program of the step is beyond double precision")
-    mixture = multipliers[m:]
+    mixture = multipliers[m:] / heights
     return unit * x[:m], mixture / mixture.sum()

@@ -69,8 +69,9 @@ def random_bundle(rng, regularizer, cuts, rows=M, kernels=M):
     psi = regularizer.polyhedral(kernels)
     if psi is None:
         centre = regularizer.weights_from_norms(rng.exponential(size=kernels))
-        most = np.linalg.eigvalsh((W * centre / bundle[0].squares) @ W.T).max()  # 1 at most, of kernels
-        return bundle, W / np.sqrt(max(1.0, most / 0.9)), centre
-    centre = rng.exponential(size=kernels) * (rng.uniform(size=kernels) < 0.6)
-    centre[0] = 0.5
-    return bundle, W, centre / (1.0 if psi.normal is None else psi.normal @ centre)
+    else:
+        centre = rng.exponential(size=kernels) * (rng.uniform(size=kernels) < 0.6)
+        centre[0] = 0.5
+        centre = centre / (1.0 if psi.normal is None else psi.normal @ centre)
+    most = np.linalg.eigvalsh((W * centre / bundle[0].squares) @ W.T).max()  # 1 at most, of kernels
+    return bundle, W / np.sqrt(max(1.0, most / 0.9)), centre
