@@ -174,7 +174,7 @@ def test_what_vanishes_is_exactly_zero_or_at_its_bound_and_the_rest_stays(loss):
 
 
 @pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
-@pytest.mark.parametrize("C", [1.0, 100.0])
+@pytest.mark.parametrize("C", [1.0, 300.0])
 def test_many_kernels_of_rank_one_are_no_obstacle(loss, C, monkeypatch):
     """A kernel for each variable: the central path finds the optimum where as many machines of the bundle have not."""
     problem = lines(C=C, loss=loss)
