@@ -30,6 +30,8 @@ _MOST_ROUNDS = 30
 _LAST_BIT = float(np.finfo(float).eps)
 _ROUNDING = 16 * _LAST_BIT
 """No violation below this share of the gradient's terms can be told from rounding."""
+_SQUARED = float(np.sqrt(np.finfo(float).tiny))
+"""Nor can steps be chosen by violations below this, over the root of the diagonal: the gain of each is their square."""
 _STEPS_PER_SAMPLE = 100
 """Two-variable steps for each sample after which a Newton step on the free samples is tried: SMO crawls where Q is
 nearly singular."""
@@ -78,6 +80,7 @@ class SMOMachine(Machine):
         tol = min(loosest, _SHARE * gap / max(total, np.finfo(float).tiny))
         terms = float(np.abs(self.linear).max()) or float(self.diagonal @ np.abs(self.beta))  # Q beta may be 0
         least = _ROUNDING * (float(np.abs(self.gradient + self.linear).max()) + terms)
+        least = max(least, _SQUARED * max(1.0, float(np.sqrt(self.diagonal.max()))))
         if self.solves:
             self.form(self.free())
         for _ in range(_MOST_ROUNDS):
