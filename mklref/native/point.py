@@ -141,8 +141,12 @@ def equal_weights(machine: Machine | JointMachine) -> Array:
     kernels are, or as is worth it: R is no more than f = 0 loses. Weights that are too large fall at once, unless they
     are by orders: those of large kernels are bounded. Where psi is sparse those of the largest kernel are smaller, and
     better unless they are by orders others.
+
+    Where 1'beta = c_b f = 0 loses nothing, but the first dual point is not 0: they are the mean of what attains R*.
     """
     regularizer, norms = machine.problem.regularizer, np.ones(machine.problem.n_kernels)
+    if regularizer.degree != 2.0 and machine.problem.intercept_cost and (weights := of_dual(machine)) is not None:
+        norms *= float((weights * np.sqrt(machine.forms.squares)).mean())
     losses = losses_of_nothing(machine)
     if regularizer.degree != 2.0 and losses > 0.0:
         scores = np.sqrt(np.mean([own.forms.diagonals.mean(axis=1) for own in machine.machines], axis=0))
@@ -160,6 +164,13 @@ def equal_weights(machine: Machine | JointMachine) -> Array:
             curved = regularizer.polyhedral(len(scores)) is None
             norms = other if curved or np.abs(np.log(other / alike)).max() > np.log(tuning.ORDERS) else alike
     return np.asarray(regularizer.weights_from_norms(norms))
+
+
+def of_dual(machine: Machine | JointMachine) -> Array | None:
+    """The weights (M,) that attain R* at the present dual point, unless it is infinite or 0 there."""
+    g, regularizer = np.sqrt(machine.forms.squares), machine.problem.regularizer
+    weights = regularizer.weights_from_dual(regularizer.dual_scale(g) * g)
+    return np.asarray(weights) if weights.any() and np.isfinite(weights).all() else None
 
 
 def _size_of_targets(problem: Any) -> float:

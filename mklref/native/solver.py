@@ -24,6 +24,7 @@ from mklref.machines.machine import Machine
 from mklref.native import tuning
 from mklref.native.active import on_active_samples
 from mklref.native.loop import Loop
+from mklref.native.point import of_dual
 from mklref.native.polish import or_nothing, polished
 from mklref.native.rescue import Ladder, led_nowhere
 from mklref.native.start import first_weights
@@ -278,6 +279,8 @@ def run_from(
             if start is not None:
                 loop = _loop(problem, start, loop.machine.forms, tol, recorder)
                 loop.spend(start.history.counters)
+                if (weights := of_dual(loop.machine)) is not None:  # its own are in the unit of those of Lp(1)
+                    start = replace(start, weights=weights)
         status = _followed(loop, None if loop.cold else start)
         if given and led_nowhere(loop, status):
             first, loop = loop, _loop(problem, None, None, tol, recorder)

@@ -354,6 +354,22 @@ def test_a_run_is_the_same_in_every_unit_of_the_kernels(regularizer, loss):
     assert max(taken) <= min(taken) + 1, taken
 
 
+@pytest.mark.parametrize(
+    "regularizer", [Power(1.5), Tikhonov(1, 1.0), Tikhonov(2, 1.0), ElasticNet(0.3), ConcaveBlock(SmoothedRoot(0.5))]
+)
+def test_a_one_class_run_is_the_same_in_every_unit_of_the_kernels(regularizer):
+    """f = 0 loses nothing, and norms of 1 came first whatever the unit."""
+    problem, firsts, taken = make_problem(n=24, M=4, loss="one_class", C=0.15), [], []
+    for s in (2.0**-40, 1.0, 2.0**40):
+        scaled = Rescaled.of(regularizer, 1.0 / np.sqrt(s))
+        larger = problem.replace(kernels=s * problem.kernels.dense(), regularizer=scaled)
+        records = checked(larger).history.records
+        firsts.append(s * records[0].weights)
+        taken.append(len(records))
+    np.testing.assert_allclose(firsts, np.tile(firsts[1], (3, 1)), rtol=1e-6)
+    assert max(taken) <= min(taken) + 1, taken
+
+
 def test_first_norms_that_overflow_are_cut_off():
     """Halved from infinity on they never came to an end, whatever `max_time`."""
     problem = make_problem(n=12, M=2, loss="epsilon_insensitive", C=1e-6, regularizer=WeightedL1([1.0, 1.0]))
