@@ -55,6 +55,8 @@ _TINY = float(np.finfo(float).tiny)
 _RIDGE = 1e-13
 _KNOWN = 1e-12
 """Share of a square up to which an error is none."""
+_WHOLE = 1.0 - 1e-6
+"""Share of 1/q: with all of it H is singular at weights of 0, where Newton's method may begin: no step leads away."""
 _WELL_INSIDE = 0.98
 """Share of the bound of R*'s domain, where it has one, below which Newton's method starts."""
 
@@ -90,8 +92,8 @@ def curved_step(
 
 def bends(q: Array, W: Array, centre: Array) -> Array:
     """1/q, or 0 where rounding is all of it."""
-    inside = (q > 0.0) & (centre * np.sum(W**2, axis=0) <= q)
-    return np.asarray(np.divide(1.0, q, out=np.zeros_like(q), where=inside))
+    inside = (q > _TINY) & (_WHOLE * centre * np.sum(W**2, axis=0) <= q)
+    return np.asarray(np.divide(_WHOLE, q, out=np.zeros_like(q), where=inside))
 
 
 def _curvature(W: Array, bend: Array, moved: Array, s: Array) -> float:

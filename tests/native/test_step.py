@@ -14,7 +14,7 @@ from mklref.formulations.weighted_primal import psi
 from mklref.machines import machine_for
 from mklref.machines.loops import QuadraticProgram
 from mklref.native import step as module
-from mklref.native.curved import _Dual
+from mklref.native.curved import _WHOLE, _Dual, bends
 from mklref.native.step import Cut, Step, shortened, step
 from mklref.regularizers import (
     BlockNorm,
@@ -47,15 +47,15 @@ def curved(W, q, centre, at):
     """1/2 b'H^{-1} b, b = W (at - centre), H = I + W diag((at - centre)/q) W'."""
     moved = at - centre
     if isinstance(at, np.ndarray):
-        return 0.5 * (W @ moved) @ np.linalg.solve(np.eye(len(W)) + (W * moved / q) @ W.T, W @ moved)
-    terms = [moved[m] / q_m * np.outer(W[:, m], W[:, m]) for m, q_m in enumerate(q)]
+        return 0.5 * (W @ moved) @ np.linalg.solve(np.eye(len(W)) + _WHOLE * (W * moved / q) @ W.T, W @ moved)
+    terms = [_WHOLE * moved[m] / q_m * np.outer(W[:, m], W[:, m]) for m, q_m in enumerate(q)]
     return 0.5 * cp.matrix_frac(W @ moved, np.eye(len(W)) + sum(terms))
 
 
 def curvature(regularizer, cuts, W, centre, at):
     """That of the model."""
-    bends = len(W) > np.count_nonzero(centre) if regularizer in SPARSE else len(cuts) == 1
-    return curved(W, cuts[0].squares if bends else np.full(len(centre), np.inf), centre, at)
+    bent = len(W) > np.count_nonzero(centre) if regularizer in SPARSE else len(cuts) == 1
+    return curved(W, cuts[0].squares if bent else np.full(len(centre), np.inf), centre, at)
 
 
 def truth(regularizer, cuts, W, centre, rel):
@@ -254,6 +254,14 @@ def test_one_cut_reaches_the_minimum_of_the_model(regularizer, rng):
         assert np.all(found >= 0.0)
         value, error = minimum_by_cvxpy(regularizer, q, W, theta)
         assert model(regularizer, q, W, theta, found) == pytest.approx(value, abs=error + 2e-6 * (1.0 + q @ theta))
+
+
+def test_the_way_leads_on_from_weights_of_0():
+    """Of one kernel J is 1/2 q theta_c^2/theta, which all of 1/q repeats: H = 0 at weights of 0, below the threshold."""
+    q, theta = np.array([1e-4]), np.array([1.2])
+    found = newton(ElasticNet(0.4), q, np.sqrt(q / theta)[:, None], theta)
+    assert found == pytest.approx(np.sqrt(q) * theta / (0.6 + 0.4 * np.sqrt(q) * theta), rel=1e-4)
+    assert bends(np.array([5e-324, 1.0]), np.eye(2), np.zeros(2)).tolist() == [0.0, _WHOLE]
 
 
 @pytest.mark.parametrize(
