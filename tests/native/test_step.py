@@ -257,7 +257,7 @@ def test_one_cut_reaches_the_minimum_of_the_model(regularizer, rng):
 
 
 def test_the_way_leads_on_from_weights_of_0():
-    """Of one kernel J is 1/2 q theta_c^2/theta, which all of 1/q repeats: H = 0 at weights of 0, below the threshold."""
+    """Of one kernel J is 1/2 q theta_c^2/theta, which all of 1/q repeats: H = 0 at a weight of 0, where none is due."""
     q, theta = np.array([1e-4]), np.array([1.2])
     found = newton(ElasticNet(0.4), q, np.sqrt(q / theta)[:, None], theta)
     assert found == pytest.approx(np.sqrt(q) * theta / (0.6 + 0.4 * np.sqrt(q) * theta), rel=1e-4)
