@@ -376,7 +376,7 @@ def test_weights_that_are_rounding_are_fitted_to_the_scores():
     net = ElasticNet(1e-3)
     problem = Problem(kernels, [1.0, -1.0], C=900.0, loss="logistic", regularizer=net, intercept=False)
     beta, weights = np.array([30.81967871704842, -102.73120935468025]), [200.66062627321782, 3.392827136046495e-4]
-    exact = Point(beta, np.array(weights), 0.0)  # q is at the kink but for its rounding; with a beta off by 1e-6 it is not
+    exact = Point(beta, np.array(weights), 0.0)  # q is at the kink but for rounding; off by 1e-6 it is not
     assert certify(problem, beta, weights=exact.weights).is_optimal(1e-10)
     for factor in (0.0, 0.5, 2.0):
         off = Point(exact.dual_coef, exact.weights * [1.0, factor], 0.0)
