@@ -13,7 +13,8 @@ import mklref
 from mklref.formulations.weighted_primal import psi
 from mklref.machines import machine_for
 from mklref.machines.loops import QuadraticProgram
-from mklref.native.curved import _WHOLE, _bends, _Dual
+from mklref.native import step as module
+from mklref.native.curved import _WHOLE, _Dual, bends
 from mklref.native.step import Cut, Step, shortened, step
 from mklref.regularizers import (
     BlockNorm,
@@ -42,14 +43,19 @@ CURVED = [
 every_sparse = pytest.mark.parametrize("regularizer", SPARSE, ids=str)
 
 
-def curved(W, cuts, centre, at):
-    """1/2 b'H^{-1} b, b = W (at - centre), H = I + W diag((at - centre)/q) W' for one cut, else I."""
-    moved, only = at - centre, _WHOLE * (len(cuts) == 1)
+def curved(W, q, centre, at):
+    """1/2 b'H^{-1} b, b = W (at - centre), H = I + W diag((at - centre)/q) W'."""
+    moved = at - centre
     if isinstance(at, np.ndarray):
-        H = np.eye(len(W)) + only * (W * moved / cuts[0].squares) @ W.T
-        return 0.5 * (W @ moved) @ np.linalg.solve(H, W @ moved)
-    terms = [_WHOLE * moved[m] / q * np.outer(W[:, m], W[:, m]) for m, q in enumerate(cuts[0].squares)]
-    return 0.5 * (cp.matrix_frac(W @ moved, np.eye(len(W)) + sum(terms)) if only else cp.sum_squares(W @ moved))
+        return 0.5 * (W @ moved) @ np.linalg.solve(np.eye(len(W)) + _WHOLE * (W * moved / q) @ W.T, W @ moved)
+    terms = [_WHOLE * moved[m] / q_m * np.outer(W[:, m], W[:, m]) for m, q_m in enumerate(q)]
+    return 0.5 * cp.matrix_frac(W @ moved, np.eye(len(W)) + sum(terms))
+
+
+def curvature(regularizer, cuts, W, centre, at):
+    """That of the model."""
+    bent = len(W) > np.count_nonzero(centre) if regularizer in SPARSE else len(cuts) == 1
+    return curved(W, cuts[0].squares if bent else np.full(len(centre), np.inf), centre, at)
 
 
 def truth(regularizer, cuts, W, centre, rel):
@@ -57,15 +63,16 @@ def truth(regularizer, cuts, W, centre, rel):
     theta, s = cp.Variable(len(centre), nonneg=True), cp.Variable()
     above = [s >= cut.dual_term - 0.5 * cut.squares @ theta for cut in cuts]
     penalty, domain = psi(regularizer, theta)
-    curvature = curved(W, cuts, centre, theta) if regularizer in BALLS else 0.5 * cp.sum_squares(W @ (theta - centre))
-    program = cp.Problem(cp.Minimize(s + curvature + penalty), above + domain)
+    program = cp.Problem(cp.Minimize(s + curvature(regularizer, cuts, W, centre, theta) + penalty), above + domain)
     return optimum(program, rel=rel, abs=rel), np.array([float(constraint.dual_value) for constraint in above])
 
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("regularizer", [*SPARSE, *BALLS], ids=str)
 @pytest.mark.parametrize("cuts", [1, 2, 5])
-def test_the_step_minimises_the_model(regularizer, cuts, rng):
+def test_the_step_minimises_the_model(regularizer, cuts, rng, monkeypatch):
+    monkeypatch.setattr(module, "_PROGRAMS", 30)
+    monkeypatch.setattr(module, "_ALIKE", 1e-12)
     accuracy = (1e-7, 1e-4) if regularizer in SPARSE else (1e-6, 1e-3)
     for _ in range(3):
         bundle, W, centre = random_bundle(rng, regularizer, cuts, rows=4, kernels=4 if regularizer in SPARSE else 6)
@@ -73,8 +80,7 @@ def test_the_step_minimises_the_model(regularizer, cuts, rng):
         assert np.all(weights >= 0.0)
         penalty = regularizer.weight_penalty(weights)
         model = max(cut.dual_term - 0.5 * cut.squares @ weights for cut in bundle)
-        quadratic = 0.5 * np.sum((W @ (weights - centre)) ** 2)
-        model += penalty + (curved(W, bundle, centre, weights) if regularizer in BALLS else quadratic)
+        model += penalty + curvature(regularizer, bundle, W, centre, weights)
         assert value == pytest.approx(model, rel=1e-12)
         best, multipliers = truth(regularizer, bundle, W, centre, accuracy[0])
         assert value == best
@@ -84,8 +90,9 @@ def test_the_step_minimises_the_model(regularizer, cuts, rng):
 
 
 @every_sparse
-def test_curvature_of_all_weights_is_as_if_it_were_in_the_root(regularizer, rng):
-    """In units of the largest weight of the centre, where they can be compared."""
+def test_curvature_of_all_weights_is_as_if_it_were_in_the_root(regularizer, rng, monkeypatch):
+    """In units of the largest weight of the centre, where they can be compared; of a root that does not bend."""
+    monkeypatch.setattr(module, "bends", lambda q, W, centre: np.zeros_like(q))
     bundle, W, centre = random_bundle(rng, regularizer, cuts=3, rows=2, kernels=4)
     units = regularizer.polyhedral(4).units
     unit = (centre * units).max()
@@ -97,11 +104,22 @@ def test_curvature_of_all_weights_is_as_if_it_were_in_the_root(regularizer, rng)
 
 
 @every_sparse
+def test_cuts_far_below_cost_no_digits(regularizer, rng):
+    """Those of weights that were far too small have huge squares: the step is what it is without."""
+    bundle, W, centre = random_bundle(rng, regularizer, cuts=2, rows=4, kernels=4)
+    far = [Cut(bundle[0].beta, 1e9 * rng.uniform(0.5, 1.0, size=4), 0.0) for _ in range(3)]
+    found, alone = step(regularizer, [*bundle, *far], W, centre), step(regularizer, bundle, W, centre)
+    np.testing.assert_allclose(found.weights, alone.weights, rtol=1e-5, atol=1e-8 * centre.max())
+    np.testing.assert_allclose(found.mixture, [*alone.mixture, 0.0, 0.0, 0.0], atol=1e-6)
+
+
+@every_sparse
 def test_kernels_outside_the_first_choice_come_in(regularizer, rng):
     """With 100 kernels only 20 candidates start; the optimality conditions must still hold for every kernel."""
     if isinstance(regularizer, WeightedL1 | WeightedLp):
         regularizer = type(regularizer)(*([1] if isinstance(regularizer, WeightedLp) else []), np.linspace(0.5, 2, 100))
-    bundle, W, centre = random_bundle(rng, regularizer, cuts=3, rows=60, kernels=100)
+    bundle, _, centre = random_bundle(rng, regularizer, cuts=3, rows=1, kernels=100)
+    W, centre = 0.3 * rng.normal(size=(60, 100)), np.maximum(centre, 1e-3 * centre.max())  # too many weights to bend
     weights, value, mixture = step(regularizer, bundle, W, centre)
     psi_of_all = regularizer.polyhedral(100)
     assert np.count_nonzero(weights) > 10
@@ -206,15 +224,14 @@ def newton(regularizer, q, W, theta):
 
 
 def model(regularizer, q, W, theta, at):
-    return -0.5 * q @ (at - theta) + curved(W, [Cut(None, q, 0.0)], theta, at) + regularizer.weight_penalty(at)
+    return -0.5 * q @ (at - theta) + curved(W, q, theta, at) + regularizer.weight_penalty(at)
 
 
 def minimum_by_cvxpy(regularizer, q, W, theta):
     """The minimum of the model, and its error."""
     at = cp.Variable(M, nonneg=True)
     penalty, domain = psi(regularizer, at)
-    curvature = curved(W, [Cut(None, q, 0.0)], theta, at)
-    program = cp.Problem(cp.Minimize(-0.5 * q @ (at - theta) + curvature + penalty), domain)
+    program = cp.Problem(cp.Minimize(-0.5 * q @ (at - theta) + curved(W, q, theta, at) + penalty), domain)
     error = solve(program)
     return program.value, error
 
@@ -244,14 +261,16 @@ def test_the_way_leads_on_from_weights_of_0():
     q, theta = np.array([1e-4]), np.array([1.2])
     found = newton(ElasticNet(0.4), q, np.sqrt(q / theta)[:, None], theta)
     assert found == pytest.approx(np.sqrt(q) * theta / (0.6 + 0.4 * np.sqrt(q) * theta), rel=1e-4)
-    assert _bends(False, np.array([[5e-324, 1.0]]), np.eye(2), np.zeros(2)).tolist() == [0.0, _WHOLE]
+    assert bends(np.array([5e-324, 1.0]), np.eye(2), np.zeros(2)).tolist() == [0.0, _WHOLE]
 
 
 @pytest.mark.parametrize(
-    ("regularizer", "most"), [(Tikhonov(2, 1.0), 21), (ElasticNet(0.5), 20), (Power(1.5), 26)], ids=str
+    ("regularizer", "most"),
+    [(Tikhonov(2, 1.0), 21), (ElasticNet(0.5), 20), (Power(1.5), 26), (Power(1), 38), (Tikhonov(1, 1.0), 36)],
+    ids=str,
 )
 def test_weights_that_are_too_small_grow_at_once(regularizer, most):
-    """18, 18 and 21 machines for six problems; 26, 24 and 32 where the curvature stays as weights grow."""
+    """18, 18, 21, 34, 33 machines for six problems; 26, 24, 32, 50, 40 where the curvature stays as weights grow."""
     problems = [
         make_problem(loss="squared", seed=seed, n=40, M=6, C=C, regularizer=regularizer)
         for seed in range(3)
