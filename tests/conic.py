@@ -37,6 +37,8 @@ def solve(program: cp.Problem, **options: Any) -> float:
             asked = dict.fromkeys(("tol_gap_abs", "tol_gap_rel", "tol_feas"), tolerance)
             raw = chain.solve_via_data(program, data, False, False, {**options, **asked})
             attempts.append((_error(data, raw), tolerance, raw))
+            if str(raw.status) == "Solved":
+                break  # less would stop the same iterations earlier
         error, _, best = min(attempts, key=lambda attempt: attempt[:2])
         program.unpack_results(best, chain, inverse)
     return error if program.status in (cp.OPTIMAL, cp.OPTIMAL_INACCURATE) else 0.0

@@ -37,6 +37,8 @@ _NEGLIGIBLE = 1e-10
 _RIDGE = 1e-13
 _QUARTERS = 0.25 ** np.arange(500)
 """Shares of a step."""
+_ROUNDING = 1e-10
+"""Share of the parts of the model that rounding may make of their sum, at points where the penalty is steep."""
 _ENOUGH = 1e-6
 """Share of what the model has gained by which kernels outside of the program could still lower it."""
 _MOST = 60
@@ -104,12 +106,15 @@ def shortened(regularizer: Regularizer, cut: Cut, W: Array, centre: Array, kerne
     """
     moved = found.weights - centre
     slope, bend = 0.5 * float(cut.squares @ moved), float(np.sum((W @ moved[kernels]) ** 2))
-
-    def model(t: float) -> float:
-        return cut.at(centre) - t * slope + 0.5 * bend * t**2 + regularizer.weight_penalty(centre + t * moved)
-
-    t = min(_QUARTERS, key=model)
-    return found._replace(weights=centre + t * moved, value=model(t))
+    start, best, at = cut.at(centre), np.inf, 0.0
+    for t in _QUARTERS.tolist():
+        parts = start, -t * slope, 0.5 * bend * t**2, regularizer.weight_penalty(centre + t * moved)
+        value = sum(parts)
+        if value < best:
+            best, at = value, t
+        elif value > best + _ROUNDING * sum(map(abs, parts)):
+            break  # what has risen goes on to rise
+    return found._replace(weights=centre + at * moved, value=best)
 
 
 def curvature_missed(loop: Any, trial: Any, centre: Any, promise: float, serious: bool) -> float:

@@ -303,6 +303,14 @@ def test_a_step_beyond_the_minimum_is_shortened_to_less_than_twice_as_far(length
     assert best.value == pytest.approx(cut.at(centre) + 1.0 - 5.0 * t + 0.5 * t**2)
 
 
+def test_what_rises_is_not_shortened_further(monkeypatch):
+    """Of 40, 10, 2.5 and 0.625 the last one says that the third is best."""
+    honest, calls = Power.weight_penalty, []
+    monkeypatch.setattr(Power, "weight_penalty", lambda self, at: calls.append(at) or honest(self, at))
+    test_a_step_beyond_the_minimum_is_shortened_to_less_than_twice_as_far(40.0)
+    assert len(calls) == 4
+
+
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("regularizer", CURVED, ids=str)
 def test_the_way_there_leads_down(regularizer, rng):
