@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector
-from sklearn.metrics import confusion_matrix, roc_auc_score
+from sklearn.metrics import confusion_matrix
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
 
 from mklref._typing import Array
@@ -96,7 +96,7 @@ class Evaluation:
 
     @property
     def auc(self) -> Measure | None:
-        """The area a under the ROC curve of two classes.
+        """The area a under the ROC curve of two classes: the share of the pairs that are in order.
 
         Its interval is that of all A with |a - A| <= z sd(A), the deviation by Hanley and McNeil (1982), as Wilson's is
         of a share: where all pairs are in order, sd(a) = 0 says nothing.
@@ -107,7 +107,9 @@ class Evaluation:
         n1, n0 = int(positive.sum()), int((~positive).sum())
         if not (n1 and n0):
             return None
-        a = float(roc_auc_score(positive, self.scores))
+        zeros, ones = np.sort(self.scores[~positive]), self.scores[positive]
+        pairs = sum(int(np.searchsorted(zeros, ones, side).sum()) for side in ("left", "right"))  # a tie is half of one
+        a = pairs / (2 * n1 * n0)
 
         def agrees(A: float) -> bool:
             q1, q2 = A / (2.0 - A), 2.0 * A * A / (1.0 + A)

@@ -8,7 +8,7 @@ import pytest
 import sklearn
 from scipy.stats import norm
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.metrics import balanced_accuracy_score, r2_score
+from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold, cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -174,6 +174,13 @@ def test_nineteen_of_twenty_intervals_hold_the_area_under_the_curve(area, sizes,
         auc = Evaluation(y, t > 1.0, t > 9.0, t, np.arange(2)).auc
         found.append(auc.low <= area <= auc.high)
     assert np.mean(found) > 0.95 - 4.0 * np.sqrt(0.05 * 0.95 / 250)
+
+
+def test_a_tie_is_half_a_pair(rng):
+    for few in (1, 2, 5, 1000):
+        y, scores = np.arange(90) % 3 == 1, rng.integers(few, size=90) - 0.0
+        found = Evaluation(y, y, y, scores, np.array([False, True])).auc.value
+        assert found == pytest.approx(roc_auc_score(y, scores), rel=1e-14)
 
 
 def test_a_perfect_order_of_few_samples_proves_no_perfect_area():
