@@ -51,8 +51,7 @@ CHECKS = (
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_part(check):
-    for seed in (0, 1):
-        check(np.random.default_rng(seed))
+    check(np.random.default_rng(0))
 
 
 def test_remainders_enclose_series_of_few_terms(monkeypatch):
