@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import signal
-import subprocess
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -260,7 +260,7 @@ def test_a_report_on_a_directory_needs_its_extra_before_the_work(tmp_path, monke
     assert "a report needs jinja2" in line
 
 
-def test_a_terminal_that_knows_ascii_alone_gets_numbers_for_other_characters(tmp_path):
+def test_a_terminal_that_knows_ascii_alone_gets_numbers_for_other_characters(tmp_path, monkeypatch):
     """But no other class, which predictions in a pipe would then name."""
     rows = [f"{k % 3}.{k},{k % 2},{'façade' if k % 2 else 'abri'}" for k in range(12)]
     (tmp_path / "t.csv").write_text("\n".join(["größe,b,art", *rows]) + "\n", encoding="utf-8")
@@ -268,16 +268,17 @@ def test_a_terminal_that_knows_ascii_alone_gets_numbers_for_other_characters(tmp
     commands = [["list"], [*fit, "--save", "m.npz"], ["predict", "m.npz", "t.csv", "--out", "o.csv"]]
     commands += [["crosscheck", *SMALL, "--formulations", "dual", "--solvers", "CLARABEL", "--p", "2"]]
     commands += [["predict", "m.npz", "t.csv"]]
-    code = f"from mklref.cli import main; print([main(arguments) for arguments in {commands!r}])"
-    root = str(Path(mklref.__file__).parent.parent)
-    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONPATH": root}
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=True, cwd=tmp_path
-    )
-    assert ran.stdout.endswith("[0, 0, 0, 0, 2]\n")
-    assert ran.stdout.isascii()
-    assert r"gr\xf6\xdfe" in ran.stdout
-    assert "####" in ran.stdout  # the bars of weights
-    assert "prediction" not in ran.stdout
-    assert "standard output is ascii, which has no '\\xe7': give --out FILE.csv" in ran.stderr
+    pipes = [io.TextIOWrapper(io.BytesIO(), encoding="ascii", errors=how) for how in ("strict", "backslashreplace")]
+    with monkeypatch.context() as patch:
+        patch.chdir(tmp_path)
+        patch.setattr(sys, "stdout", pipes[0])
+        patch.setattr(sys, "stderr", pipes[1])
+        assert [main(arguments) for arguments in commands] == [0, 0, 0, 0, 2]
+    for pipe in pipes:
+        pipe.seek(0)
+    out, err = (pipe.read() for pipe in pipes)
+    assert r"gr\xf6\xdfe" in out
+    assert "####" in out  # the bars of weights
+    assert "prediction" not in out
+    assert "standard output is ascii, which has no '\\xe7': give --out FILE.csv" in err
     assert "façade" in (tmp_path / "o.csv").read_text(encoding="utf-8")
