@@ -37,7 +37,7 @@ SEARCH = {"kernels": "linear, rbf(2)", "Cs": [1.0], "norms": [1.0], "cv": 2}
 ESTIMATORS = (
     MKLClassifier(),
     MKLClassifier("linear, rbf(1)", norm=2, tol=1e-2, approximation=Nystroem(n_components=5, random_state=0)),
-    MKLRegressor(norm=2, tol=1e-3, approximation=5),
+    MKLRegressor("linear, rbf(4)", norm=2, tol=1e-3, approximation=5),
     MKLRegressor(),
     MKLOneClass(),
     MKLClassifierCV(**SEARCH),
