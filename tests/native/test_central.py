@@ -173,8 +173,9 @@ def test_what_vanishes_is_exactly_zero_or_at_its_bound_and_the_rest_stays(loss):
     assert certify(problem, beta, weights=weights).relative_gap <= 1e-8  # 1'beta = c_b costs what was rounded away
 
 
-@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
-@pytest.mark.parametrize("C", [1.0, 300.0])
+@pytest.mark.parametrize(
+    ("loss", "C"), [("hinge", 1.0), ("hinge", 300.0), ("epsilon_insensitive", 0.3), ("epsilon_insensitive", 3.0)]
+)
 def test_many_kernels_of_rank_one_are_no_obstacle(loss, C, monkeypatch):
     """A kernel for each variable: the central path finds the optimum where as many machines of the bundle have not."""
     problem = lines(C=C, loss=loss)
