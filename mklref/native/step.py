@@ -93,7 +93,9 @@ def step(
     # Weights, and the squares of kernels that have none, are compared: in units in which psi makes no difference.
     psi, units, weights = psi.of(kernels), psi.units[kernels], np.zeros_like(centre)
     alike = Polyhedral(psi.cost / units, psi.mu, None if psi.normal is None else psi.normal / units)
-    minimised = bent_step if near == 0.0 and len(W) > np.count_nonzero(centre) else sparse_step
+    # A sum that is fixed leaves no weights that are all far too small: there it costs more than it saves.
+    bent = psi.normal is None and near == 0.0 and len(W) > np.count_nonzero(centre)
+    minimised = bent_step if bent else sparse_step
     found = minimised(alike, Q[:, kernels] / units, D, W / units, centre[kernels] * units, unit, near)
     weights[kernels] = found.weights / units
     return found._replace(weights=weights)

@@ -54,7 +54,8 @@ def curved(W, q, centre, at):
 
 def curvature(regularizer, cuts, W, centre, at):
     """That of the model."""
-    bent = len(W) > np.count_nonzero(centre) if regularizer in SPARSE else len(cuts) == 1
+    psi = regularizer.polyhedral(len(centre))
+    bent = len(cuts) == 1 if psi is None else psi.normal is None and len(W) > np.count_nonzero(centre)
     return curved(W, cuts[0].squares if bent else np.full(len(centre), np.inf), centre, at)
 
 
