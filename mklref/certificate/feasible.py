@@ -109,7 +109,9 @@ def repair(problem: Problem, beta: Array) -> tuple[Array, Violations]:
         i = int(excess.argmax())
         shown, edge = apart(beta[i], inside[i] + 0.0)  # not -0
         low, high = (edge if end == inside[i] else f"{end + 0.0:.6g}" for end in (lower[i], upper[i]))
-        violations.append((f"dual_coef[{i}] = {shown} lies outside [{low}, {high}]", float(excess[i])))
+        slight = excess[i] <= rounding * len(beta) * np.abs(inside).max()
+        text = f"dual_coef[{i}] = {shown} lies outside [{low}, {high}]"
+        violations.append((text + f" by {excess[i]:.1g}, which is rounding" * bool(slight), float(excess[i])))
     if not problem.intercept:
         return inside, violations
     imbalance = float(beta.sum()) - problem.intercept_cost

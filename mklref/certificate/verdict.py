@@ -80,7 +80,12 @@ class Bounds:
 
     def explain(self) -> str:
         """The bounds, and each violation, in words."""
-        return "\n".join([str(self), *(f"Infeasible: {violation}." for violation in self.violations)])
+        return "\n".join([str(self), *self._repairs()])
+
+    def _repairs(self) -> list[str]:
+        """What is infeasible, in words, and that the bounds are none the worse for it."""
+        found = [f"Infeasible: {violation}." for violation in self.violations]
+        return [*found, "The bounds hold all the same: they are those of the repaired point."] if found else []
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, for JSON."""
@@ -158,7 +163,7 @@ class Certificate(Bounds):
                 "That every kernel is positive semidefinite is assumed: the proof would have taken too long. "
                 "mklref.kernels.check_psd proves it for one matrix, certify(..., rigorous=True) for all."
             )
-        lines += [f"Infeasible: {violation}." for violation in self.violations]
+        lines += self._repairs()
         by_intercept = self.objective - self.better_upper
         if by_intercept > max(_WORTH_SAYING * self.size, _OF_THE_GAP * self.gap):
             better = f"lowers the upper bound by {by_intercept:.3g} to {self.better_upper:.9g}"

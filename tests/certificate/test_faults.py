@@ -144,6 +144,7 @@ def test_explain_says_what_is_infeasible():
     assert "Infeasible: weights lie outside the domain of Lp(1): only 0.666667 times them is allowed." in text
     assert f"Infeasible: dual_coef[7] = {beta[7]:g} lies outside [" in text
     assert f"Infeasible: dual_coef sums to {beta.sum():.6g} instead of 0." in text
+    assert "\nThe bounds hold all the same: they are those of the repaired point." in text
     assert bad.infeasibility == pytest.approx(max(0.4, abs(beta.sum())))
 
 
@@ -153,6 +154,16 @@ def test_a_small_violation_is_told_apart_from_its_bound():
     said = certify(problem, beta, weights=[1.0 + 1e-8, 0.0, 0.0, 0.0]).explain()
     assert "dual_coef[0] = 0.500000001 lies outside [0, 0.5]." in said
     assert "only 0.99999999 times them is allowed." in said
+
+
+@pytest.mark.parametrize(("size", "rounded"), [(5e-16, True), (5e-13, False)])
+def test_a_violation_at_rounding_of_the_box_is_said_to_be_one(size, rounded):
+    problem = small(C=0.5)
+    beta = 0.1 * problem.y
+    beta[3] = -size * problem.y[3]
+    said = certify(problem, beta, weights=[0.25] * 4).explain()
+    assert f"Infeasible: dual_coef[3] = {beta[3]:g} lies outside [" in said
+    assert (f"] by {size:g}, which is rounding." in said) == rounded
 
 
 def test_the_worst_kernel_is_the_one_whose_weight_matters(rng):
