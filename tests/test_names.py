@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime, timedelta, timezone
+from inspect import signature
 
 import numpy as np
 import pandas as pd
@@ -203,6 +204,12 @@ def test_what_another_changed_problem_shares_stays_with_its_samples(y, grams, ki
                 change(own, **wrong)
         change(own, kernels=turned, y=y[TURNED])
         change(own, kernels=[K.to_numpy() for K in grams])
+
+
+def test_the_names_beside_targets_are_no_argument():
+    names = [one.name for one in fields(EvidenceProblem)]
+    assert list(signature(EvidenceProblem).parameters) == names == list(EvidenceProblem.__match_args__)
+    assert not any(name.startswith("_") for name in names)
 
 
 @pytest.mark.parametrize("solver", ["native", "factored", "lp_wrapper", "reference"])

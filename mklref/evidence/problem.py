@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import inspect
+from dataclasses import InitVar, dataclass, field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -71,21 +72,21 @@ class EvidenceProblem:
     noise_variance: float
     learn_noise: bool = False
     noise_floor: float | None = None
-    _paired: tuple[Any, tuple[Naming, ...]] = field(default=(None, ()), repr=False, kw_only=True)
+    _paired: InitVar[tuple[Any, tuple[Naming, ...]]] = field(default=(None, ()), kw_only=True)
     """The targets, and the names of the kernels beside them: `dataclasses.replace` of the kernels alone keeps both."""
 
     log_volume: ClassVar[float | Array] = 0.0
     """What log det Kbar is more than in the coordinates of this problem: its half, for each sample."""
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, paired: tuple[Any, tuple[Naming, ...]]) -> None:
         def put(name: str, value: object) -> None:
             object.__setattr__(self, name, value)
 
         given = self.kernels
         put("kernels", _checked_kernels(given))
         require_one_order({"kernels": given, "y": self.y}, known=self.kernels.sample_names)
-        if self.y is self._paired[0]:
-            require_named("y", self._paired[1], self.kernels.sample_names)
+        if self.y is paired[0]:
+            require_named("y", paired[1], self.kernels.sample_names)
         put("y", _checked_targets(self.y, self.n_samples))
         put("_paired", (self.y, self.kernels.sample_names))
         put("noise_variance", checked_variance("noise_variance", self.noise_variance))
@@ -171,6 +172,12 @@ class EvidenceProblem:
         return (
             f"EvidenceProblem(M={self.n_kernels}, n={self.n_samples}, noise_variance={self.noise_variance:g}{learned})"
         )
+
+
+_signature = inspect.signature(EvidenceProblem)
+EvidenceProblem.__signature__ = _signature.replace(  # type: ignore[attr-defined]  # `_paired` is for `replace` alone
+    parameters=[one for one in _signature.parameters.values() if one.name != "_paired"]
+)
 
 
 def cholesky(covariance: Array) -> Array | None:
