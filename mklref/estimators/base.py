@@ -239,7 +239,8 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
                 if storage == "memory":
                     require_memory(len(kept.indices), len(members), *self._folds_at_a_time)
                 columns = getattr(self, "feature_names_in_", None)
-                grams, self._new_kernels = raw_family(self.kernels, samples, columns, storage, how)
+                shown = checked_verbosity(self.verbose)
+                grams, self._new_kernels = raw_family(self.kernels, samples, columns, storage, how, progress=shown)
             self.kernel_groups_ = grouped(members, variables)
             warn_of_scales(members, samples, variables)
         self.kernel_names_ = grams.names

@@ -53,7 +53,9 @@ def family_of(kernels: Any) -> KernelFamily:
     )
 
 
-def raw_family(kernels: Any, X: Any, names: Any, storage: str, how: Normalizer) -> tuple[KernelStack, FittedFamily]:
+def raw_family(
+    kernels: Any, X: Any, names: Any, storage: str, how: Normalizer, **shown: bool
+) -> tuple[KernelStack, FittedFamily]:
     """The kernels on samples X (n, d) whose columns have these names, and those of new samples.
 
     Kernels that are positive semidefinite by a theorem need no check; functions and kernels of the user's get one.
@@ -66,7 +68,7 @@ def raw_family(kernels: Any, X: Any, names: Any, storage: str, how: Normalizer) 
         fitted = SparseFamily(X, own, (Transform(),) * len(own), named)
         return ArrayStack.trusted(list(fitted.grams()), named), fitted
     labelled = X if names is None else Joined(X, tuple(names))
-    given = family_of(kernels).fit_normalized(labelled, how, storage)
+    given = family_of(kernels).fit_normalized(labelled, how, storage, **shown)
     if isinstance(given, FamilyStack):
         given.require_psd()
     return given, given.fitted

@@ -103,15 +103,16 @@ class KernelFamily(ABC):
         return self.fit_normalized(X, Normalizer(normalize, center), storage, cache=cache, precision=precision)
 
     def fit_normalized(
-        self, X: Any, how: Normalizer, storage: str, *, cache: Any = None, precision: Any = "float64"
+        self, X: Any, how: Normalizer, storage: str, *, cache: Any = None, precision: Any = "float64", **shown: bool
     ) -> FamilyStack | LazyStack:
-        """What `fit` does."""
+        """What `fit` does; with `progress=True` there is a line while kernels that are not kept are evaluated."""
         from mklref.kernels.fitted import FamilyStack, FittedFamily
         from mklref.kernels.lazy import LazyStack
         from mklref.kernels.storage import PRECISIONS, STORAGES, checked_cache, chosen
 
         kept, choice = checked_choice("storage", storage, STORAGES), ""
         lazily: Any = {"cache": checked_cache(cache), "precision": checked_choice("precision", precision, PRECISIONS)}
+        lazily.update(shown)
         raw = FittedFamily.of(self, X)
         if kept == "auto":
             kept, choice = chosen(len(raw.kernels), raw.n_samples)

@@ -41,16 +41,16 @@ class LazyStack(OnSamples, KernelStack):
         Bytes of rows that a solver may keep.
     precision : {"float64", "float32"}
         Of the rows that a solver reads. Certificates are evaluated in float64.
+    progress : bool
+        Whether products show a progress line.
     """
 
     costly = True
-    progress = False
-    """Whether products show a progress line."""
     dtype = np.dtype(np.float64)
 
-    def __init__(self, fitted: FittedFamily, *, cache: int, precision: str = "float64") -> None:
+    def __init__(self, fitted: FittedFamily, *, cache: int, precision: str = "float64", progress: bool = False) -> None:
         self.fitted, self.names = fitted, fitted.names
-        self.cache, self.precision = cache, precision
+        self.cache, self.precision, self.progress = cache, precision, progress
         self.evaluated = 0.0
         """Entries that were evaluated, of all kernels together."""
         self._samples = {"float64": Samples(fitted.samples)}

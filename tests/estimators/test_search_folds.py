@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from sklearn.exceptions import ConvergenceWarning
 
-from mklref import MKLClassifierCV, Problem, certify, solve
+from mklref import MKLClassifier, MKLClassifierCV, Problem, certify, solve
 from mklref._progress import Steps
 from mklref._threads import at_most, threads
 from mklref.certificate import certify_each
 from mklref.estimators import folds, workers
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
-from mklref.kernels import parse
+from mklref.kernels import lazy, parse
 from mklref.solution import Status
 
 SPECIFICATION = "linear, rbf(1..4, 2)"
@@ -194,6 +194,24 @@ def test_progress_is_shown_and_removed(samples, monkeypatch):
     monkeypatch.setattr(workers, "Steps", Bar)
     MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], cv=3, verbose=True).fit(X, y)
     assert seen == [(True, "MKLClassifierCV", 3), "done", "done", "done", "closed"]
+
+
+@pytest.mark.parametrize("kernels", [SPECIFICATION, [lambda X, Z: X @ Z.T]], ids=["definite", "checked"])
+@pytest.mark.parametrize("verbose", [False, True])
+def test_the_means_of_kernels_that_are_not_kept_have_a_progress_line(samples, monkeypatch, kernels, verbose):
+    """They cost an evaluation of all entries, before the line of the solver begins."""
+    seen = []
+
+    class Bar(Steps):
+        def __init__(self, shown, label, total):
+            seen.append(shown)
+            super().__init__(False, label, total)
+
+    monkeypatch.setattr(lazy, "Steps", Bar)
+    monkeypatch.setattr(lazy, "rows_at_once", lambda rows, width: 8)
+    X, y, _ = samples
+    MKLClassifier(kernels, storage="lazy", verbose=verbose).fit(X, y)
+    assert seen[0] is verbose
 
 
 def test_the_bar_of_steps(monkeypatch):
