@@ -6,6 +6,7 @@ import copy
 import pickle
 import threading
 import tracemalloc
+from dataclasses import replace
 
 import flint
 import numpy as np
@@ -118,6 +119,27 @@ def test_a_cache_that_could_not_take_a_row_does_not_know_it():
     with pytest.raises(MemoryError):
         cache.keep(np.array([3]), np.zeros((1, 4)))
     assert not cache.known(np.array([3])).any()
+
+
+def test_a_recipe_is_that_of_samples_kernels_and_statistics(X):
+    """By it certificates know the kernels: what changes an entry changes it."""
+    moved = X + np.eye(*X.shape)
+
+    def made(family, samples=X, **options):
+        return family.fit(samples, storage="lazy", **options)
+
+    stacks = [made(gaussian(s)) for s in ([1.0, 4.0], [1.0, 4.0 + 1e-15])]
+    stacks += [made(family, samples) for family in (linear(), laplacian(1.0)) for samples in (X, moved)]
+    stacks += [made(linear(), normalize=how) for how in ("trace", "multiplicative", "spherical")]
+    stacks += [made(linear(), center=True)]
+    plain = made(linear())
+    for change in ({"scale": 2.0}, {"scale": 3.0}, {"norms": np.ones(40)}, {"norms": np.arange(1.0, 41.0)}):
+        fitted = replace(plain.fitted, transforms=(replace(plain.fitted.transforms[0], **change),))
+        stacks.append(LazyStack(fitted, cache=0))
+    assert len({stack.recipe for stack in stacks}) == len(stacks)
+    spherical, again = stacks[8], made(linear(), normalize="spherical")
+    for same in (again, pickle.loads(pickle.dumps(spherical)), spherical.part(range(40))):
+        assert same.recipe == spherical.recipe
 
 
 def test_a_copy_of_a_stack_that_was_read_has_a_reader_of_its_own(X):
