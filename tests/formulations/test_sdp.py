@@ -11,7 +11,7 @@ from makers import make_problem
 from mklref import reference
 from mklref._conic import polish
 from mklref._conic.polish import certified
-from mklref._conic.scaling import factorize
+from mklref._conic.scaling import balanced, factorize
 from mklref._conic.signed import SignedPoint, Span, newton
 from mklref.exceptions import InvalidParameter, InvalidType, SolverFailure
 from mklref.formulations import as_formulation
@@ -45,7 +45,9 @@ def test_certified_and_below_nonnegative_weights(loss):
     assert solution.certificate.upper < restricted.certificate.lower - 1e-3
 
 
-@pytest.mark.parametrize("arguments", [{}, {"intercept": False, "loss": "squared"}, {"loss": "one_class", "C": 0.2}])
+@pytest.mark.parametrize(
+    "arguments", [{}, {"intercept": False, "loss": "squared"}, {"loss": "one_class", "C": 0.2, "trace": 32.0}]
+)
 def test_recovery_unpolished_with_an_intercept_without_and_with_one_that_costs(arguments):
     problem = make(**arguments)
     model = as_formulation("sdp").build(problem, factorize(problem.kernels))
@@ -53,6 +55,11 @@ def test_recovery_unpolished_with_an_intercept_without_and_with_one_that_costs(a
     bounds = certified(problem, model.run(reference.Engine("CLARABEL")))["certificate"]
     assert abs(bounds.relative_gap) < 5e-5  # 1 % of beta, mu or b is worth 3e-4 or more
     assert model.program.value == pytest.approx(bounds.upper, rel=5e-5)
+    scaling = balanced(problem)
+    model = as_formulation("sdp").build(problem, factorize(problem.kernels).scaled(scaling.factor))
+    model.set_costs(scaling.costs(problem.costs))
+    restored = scaling.restore(model.run(reference.Engine("CLARABEL")))
+    assert abs(certified(problem, restored)["certificate"].relative_gap) < 5e-5
 
 
 @pytest.mark.parametrize("k", [2.0**-30, 2.0**30])
@@ -122,8 +129,10 @@ def test_steps_return_to_the_optimum_from_nearby(definite, rng):
     off = point._replace(dual_coef=point.dual_coef * (1.0 + inside * noise), weights=point.weights * (1.0 + noise[:3]))
     assert certified(problem, off)["certificate"].relative_gap > 1e-6
     assert polish.polished(problem, off)["certificate"].relative_gap < 1e-9
-    steps = [step.weights for step in newton(problem, span, off, 1e-4, null)]
-    assert steps[1] == pytest.approx(steps[-1], abs=1e-10 * steps[-1].max())  # 1e-5 squared twice
+    steps = list(newton(problem, span, off, 1e-4, null))
+    for name in SignedPoint._fields:  # 1e-5 squared twice
+        second, last = (np.asarray(getattr(steps[k], name)) for k in (1, -1))
+        np.testing.assert_allclose(second, last, rtol=0.0, atol=1e-11 * max(1.0, np.abs(last).max()), err_msg=name)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
