@@ -110,13 +110,14 @@ class Recorder(Generic[R]):
     def running(self, solution: Callable[[], Any]) -> Iterator[None]:
         """Close the line at the end; Ctrl-C becomes `Interrupted` with the best solution so far, or None."""
         try:
-            yield
+            try:
+                yield
+            finally:
+                self._line.close()
         except Interrupted:
             raise  # it has its solution
         except KeyboardInterrupt:
             raise Interrupted(solution()) from None
-        finally:
-            self._line.close()
 
 
 class Best(Generic[P]):

@@ -124,13 +124,14 @@ def _solved(
 ) -> Solution:  # fmt: skip
     """`solve` for kernels as matrices; the `last` one goes by way of no other problem."""
     solution: Solution | None = None
+    run: Loop | None = None
+
+    def nearly() -> Solution | None:
+        return None if run is None else run.kept_solution() or run.solution(Status.INTERRUPTED)
+
     try:
         with blas_threads():
             run, status = run_from(problem, start, None, tol, max_iter, deadline, callback, progress, certified=True)
-
-            def nearly() -> Solution:
-                return run.kept_solution() or run.solution(Status.INTERRUPTED)
-
             with run.recorder.running(nearly), _losses_carry(run.kept_solution):
                 solution, machine = run.solution(status), run.machine
         order, late = len(machine.beta) + problem.n_kernels, time.perf_counter() > deadline
@@ -154,7 +155,7 @@ def _solved(
     except KeyboardInterrupt as stopped:
         if solution is None and isinstance(stopped, Interrupted):  # with its own point
             raise
-        raise Interrupted(solution) from None
+        raise Interrupted(nearly() if solution is None else solution) from None
     except KernelsLost as lost:
         raise KernelsLost(lost.message, lost.solution if solution is None else solution) from None
 

@@ -13,6 +13,8 @@ import pytest
 from makers import make_problem
 
 import mklref
+from mklref._progress import Progress
+from mklref._run import Recorder
 from mklref.exceptions import Interrupted
 from mklref.kernels import DiskStack
 from mklref.native import AVAILABLE, solver
@@ -77,6 +79,24 @@ def test_ctrl_c_on_the_way_out_has_the_solution(monkeypatch):
     with pytest.raises(Interrupted) as caught:
         mklref.solve(make_problem())
     assert caught.value.solution.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("end", [Progress.close, Recorder.running], ids=["line", "certificate"])
+def test_ctrl_c_between_the_loop_and_its_certificate_has_a_point(monkeypatch, end):
+    """At the end of the one, within its progress line, and at the very beginning of the other."""
+    calls = []
+
+    def interrupted(*arguments):
+        calls.append(end)
+        if len(calls) == (1 if end is Progress.close else 2):
+            raise KeyboardInterrupt
+        return end(*arguments)
+
+    monkeypatch.setattr(Progress if end is Progress.close else Recorder, end.__name__, interrupted)
+    given = make_problem()
+    with pytest.raises(Interrupted) as caught:
+        mklref.solve(given)
+    assert mklref.certify(given, caught.value.solution).is_optimal(1e-3)
 
 
 _SCRIPT = """
