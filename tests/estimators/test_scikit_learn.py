@@ -123,6 +123,9 @@ def test_weights_count_as_copies_to_the_last_digit(data, normalize, center):
         assert len(copied.support_) == len(weighted.support_)
         if not isinstance(model, MKLOneClass):  # whose region is nearly everything
             assert np.abs(scores - getattr(clone(model).fit(X, target), name)(X)).max() > 1e-2
+            moved = np.roll(target, 1)  # which no model predicts: a share of the samples is right
+            of_copies = weighted.score(np.repeat(X, weight, axis=0), np.repeat(moved, weight))
+            assert weighted.score(X, moved, weight) == pytest.approx(of_copies, rel=1e-12)
         if isinstance(model, MKLRegressor):  # to which copies are weights as well
             copies = t.repeat(weight)
             assert (weighted.y_mean_, weighted.y_scale_) == pytest.approx((copies.mean(), copies.std()), rel=1e-12)

@@ -370,19 +370,27 @@ def test_units_of_a_step_are_powers_of_two_in_the_range_of_double_precision(size
         assert 0.5 <= _polish._units(matrix, 2)[2] * size <= 2.0
 
 
-def test_weights_that_are_rounding_are_fitted_to_the_scores():
+@pytest.mark.parametrize(
+    ("beta", "weights", "b"),
+    [
+        ([30.81967871704842, -102.73120935468025], [200.66062627321782, 3.392827136046495e-4], None),
+        ([4.5130811821731e-4, -4.5130811821731e-4], [0.0, 0.0131190109229601], -26.93925840291726),
+    ],
+)
+def test_weights_that_are_rounding_are_fitted_to_the_scores(beta, weights, b):
     """The closed form at lam = 1e-3 multiplies an error of q by 1000: from 0 to 1e-3 where 3.4e-4 is right."""
     kernels = np.array([[[2e-4, -5e-5], [-5e-5, 1e-4]], [[1e7, 3e6], [3e6, 9e5]]])
     net = ElasticNet(1e-3)
-    problem = Problem(kernels, [1.0, -1.0], C=900.0, loss="logistic", regularizer=net, intercept=False)
-    beta, weights = np.array([30.81967871704842, -102.73120935468025]), [200.66062627321782, 3.392827136046495e-4]
-    exact = Point(beta, np.array(weights), 0.0)  # q is at the kink but for rounding; off by 1e-6 it is not
-    assert certify(problem, beta, weights=exact.weights).is_optimal(1e-10)
+    problem = Problem(kernels, [1.0, -1.0], C=900.0, loss="logistic", regularizer=net, intercept=b is not None)
+    exact = Point(
+        np.array(beta), np.array(weights), b or 0.0
+    )  # q is at the kink but for rounding; off by 1e-6 it is not
+    assert certify(problem, exact.dual_coef, weights=exact.weights).is_optimal(1e-10)
     for factor in (0.0, 0.5, 2.0):
-        off = Point(exact.dual_coef, exact.weights * [1.0, factor], 0.0)
-        assert certify(problem, off.dual_coef, weights=off.weights).relative_gap > 1e-3
-        mended = fitted(problem, off)
-        assert certify(problem, mended.dual_coef, weights=mended.weights).relative_gap < 1e-5
+        off = Point(exact.dual_coef, exact.weights * [1.0, factor], exact.intercept)
+        for point, far in ((off, True), (fitted(problem, off), False)):
+            found = certify(problem, point.dual_coef, weights=point.weights, intercept=exact.intercept)
+            assert found.relative_gap > 1e-3 if far else found.relative_gap < 1e-5
 
 
 def test_functions_of_a_kernel_that_nearly_cancel_are_polished_and_certified_to_their_own_digits():
