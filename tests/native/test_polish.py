@@ -382,9 +382,7 @@ def test_weights_that_are_rounding_are_fitted_to_the_scores(beta, weights, b):
     kernels = np.array([[[2e-4, -5e-5], [-5e-5, 1e-4]], [[1e7, 3e6], [3e6, 9e5]]])
     net = ElasticNet(1e-3)
     problem = Problem(kernels, [1.0, -1.0], C=900.0, loss="logistic", regularizer=net, intercept=b is not None)
-    exact = Point(
-        np.array(beta), np.array(weights), b or 0.0
-    )  # q is at the kink but for rounding; off by 1e-6 it is not
+    exact = Point(np.array(beta), np.array(weights), b or 0.0)  # q is at the kink but for rounding
     assert certify(problem, exact.dual_coef, weights=exact.weights).is_optimal(1e-10)
     for factor in (0.0, 0.5, 2.0):
         off = Point(exact.dual_coef, exact.weights * [1.0, factor], exact.intercept)
