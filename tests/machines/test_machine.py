@@ -273,3 +273,14 @@ def test_without_any_kernel_the_half_square_has_its_solution(intercept):
             problem = machine.problem
             b = problem.costs @ problem.y / problem.costs.sum() if intercept else 0.0
             np.testing.assert_allclose(machine.beta, problem.costs * (problem.y - b), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("weight", [1e-150, 1e-206, 1e-300])
+def test_a_one_class_machine_at_weights_whose_squares_underflow_stays_in_its_box(weight):
+    """The gain of every step was 0, a partner was none, and the step to it infinite."""
+    machine = machine_for(make_problem(loss="one_class", seed=4, C=0.2))
+    machine.move(np.full(machine.problem.n_kernels, weight))
+    machine.solve(1e-320)
+    assert (machine.beta >= 0.0).all()
+    assert (machine.beta <= 0.2).all()
+    assert machine.beta.sum() == pytest.approx(1.0, rel=1e-12)
