@@ -20,8 +20,8 @@ _SHORT, _MANY = 256, 8
 """Of at most so many samples one row in so many is formed before all are: as the compiled loop does."""
 _RESIDUAL = 100.0
 """What the residuals of a quadratic program may be, in terms of its complementarity u's / count."""
-_CLOSE, _DIVERGED = 1e-6, 1e3
-"""Rounding takes over near its end where the system is all but singular: the best point is kept."""
+_CLOSE, _DIVERGED, _WAITED = 1e-6, 1e3, 10
+"""Rounding takes over near its end where the system is all but singular: the best point is kept, so many steps on."""
 
 
 class Stack:
@@ -69,7 +69,7 @@ def quadratic_program(
     solution, multipliers = x.copy(), np.ones_like(u)
     s = np.maximum(h - G @ x, 1.0)
     u[:] = 1.0
-    nu, best = 0.0, np.inf
+    nu, best, reached = 0.0, np.inf, 0
     for step in range(max_steps + 1):
         dual = P @ x + c + G.T @ u + nu * normal
         primal = G @ x + s - h
@@ -79,13 +79,16 @@ def quadratic_program(
         residual = max(float(np.max(np.abs(dual) / size)), float(np.abs(primal).max()), abs(balance))
         error = max(mu, residual / _RESIDUAL)
         if error < best or best > _CLOSE:
-            best, solution, multipliers = error, x.copy(), u.copy()
-        if error <= tol or (best < _CLOSE and error > _DIVERGED * best) or step == max_steps:
+            best, reached, solution, multipliers = error, step, x.copy(), u.copy()
+        lost = error > _DIVERGED * best or step > reached + _WAITED
+        if error <= tol or (best < _CLOSE and lost) or step == max_steps:
             break
         try:
             factor = factorised(P + (G.T * (u / s)) @ G)
         except FloatingPointError:
-            return False
+            if best >= _CLOSE:
+                return False
+            break
         along = substituted(factor, normal)
 
         def direction(complementarity: Array) -> tuple[Array, Array, Array, float]:

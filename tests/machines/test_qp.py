@@ -95,7 +95,9 @@ def programs_of_a_step(seed, monkeypatch):
             return super().solve(x, *options)
 
     monkeypatch.setattr(step, "QuadraticProgram", Noted)
-    step.step(HalfPower(1), *random_bundle(np.random.default_rng(seed), HalfPower(1), cuts=3, rows=60, kernels=100))
+    monkeypatch.setattr(step, "bent_step", step.sparse_step)
+    rng, penalty = np.random.default_rng(seed), HalfPower(1)
+    step.step(penalty, *random_bundle(rng, penalty, cuts=3, rows=60, kernels=100, possible=False))
     return programs
 
 

@@ -62,8 +62,8 @@ def overlap(one, other, factor=1.0):
     ), f"{one.certificate} against {factor} times {other.certificate}"
 
 
-def random_bundle(rng, regularizer, cuts, rows=M, kernels=M):
-    """Cuts in no order, a curvature, and a centre in the domain of psi."""
+def random_bundle(rng, regularizer, cuts, rows=M, kernels=M, possible=True):
+    """Cuts in no order, a curvature, one that kernels can have if `possible`, and a centre in the domain of psi."""
     bundle = [Cut(rng.normal(size=5), rng.uniform(0.05, 1, size=kernels), 1 + 0.1 * rng.normal()) for _ in range(cuts)]
     W = 0.3 * rng.normal(size=(rows, kernels))
     psi = regularizer.polyhedral(kernels)
@@ -74,4 +74,4 @@ def random_bundle(rng, regularizer, cuts, rows=M, kernels=M):
         centre[0] = 0.5
         centre = centre / (1.0 if psi.normal is None else psi.normal @ centre)
     most = np.linalg.eigvalsh((W * centre / bundle[0].squares) @ W.T).max()  # 1 at most, of kernels
-    return bundle, W / np.sqrt(max(1.0, most / 0.9)), centre
+    return bundle, W / np.sqrt(max(1.0, most / 0.9)) if possible else W, centre

@@ -18,6 +18,7 @@ using Vector = std::vector<double>;
 
 constexpr double kResidual = 100.0;  // what the residuals may be, in terms of u's / count
 constexpr double kClose = 1e-6, kDiverged = 1e3;  // rounding takes over near the end: the best point is kept
+constexpr Index kWaited = 10;
 
 double dot(const Vector &x, const Vector &y) { return std::inner_product(x.begin(), x.end(), y.begin(), 0.0); }
 
@@ -120,7 +121,7 @@ bool quadratic_program(const double *P, const double *c, const double *G, const 
     double nu = 0.0, dnu = 0.0, best = std::numeric_limits<double>::infinity();
     if (a) normal.assign(a, a + n);
     for (std::size_t k = 0; k < l; ++k) s[k] = std::max(bound(k) - all.times(k, x), 1.0);
-    for (Index step = 0;; ++step) {
+    for (Index step = 0, reached = 0;; ++step) {
         double residual = 0.0;
         for (std::size_t i = 0; i < n; ++i) dual[i] = c[i] + nu * normal[i];
         all.add_transposed(u, dual);
@@ -134,11 +135,12 @@ bool quadratic_program(const double *P, const double *c, const double *G, const 
         const double balance = a ? dot(normal, x) - 1.0 : 0.0, mu = dot(u, s) / static_cast<double>(l);
         const double error = std::max(mu, std::max(residual, std::abs(balance)) / kResidual);
         if (error < best || best > kClose) {
-            best = error;
+            best = error, reached = step;
             std::copy(x.begin(), x.end(), solution);
             std::copy(u.begin(), u.end(), multipliers);
         }
-        if (error <= tol || (best < kClose && error > kDiverged * best) || step == max_steps) return true;
+        const bool lost = error > kDiverged * best || step > reached + kWaited;
+        if (error <= tol || (best < kClose && lost) || step == max_steps) return true;
 
         std::copy(P, P + n * n, system.begin());
         double trace = 0.0;
@@ -148,7 +150,7 @@ bool quadratic_program(const double *P, const double *c, const double *G, const 
         for (std::size_t i = 0; i < n; ++i) trace += std::abs(system[i * n + i]);
         double jitter = 1e-15 * trace / static_cast<double>(n);
         for (factor = system; !cholesky(factor, variables); factor = system, jitter *= 10.0) {
-            if (!(jitter > 0.0) || !std::isfinite(jitter)) return false;
+            if (!(jitter > 0.0) || !std::isfinite(jitter)) return best < kClose;
             for (std::size_t i = 0; i < n; ++i) system[i * n + i] += jitter;
         }
         along = normal;
