@@ -167,6 +167,14 @@ class _Run:
             else:
                 self.point = following
             status = self._record()
+        limited = status is EvidenceStatus.ITERATION_LIMIT and self.below is None
+        if limited and self.point.residual_rounding > self.tol and self._whiten():  # it may be there but for rounding
+            found = self.solution(status)
+            return (
+                replace(found, status=EvidenceStatus.STATIONARY)
+                if found.stationarity.is_stationary(self.tol)
+                else found
+            )
         return self.solution(status)
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what is not finite is no point, and not taken

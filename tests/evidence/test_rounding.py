@@ -379,3 +379,15 @@ def test_newton_at_extreme_scales_takes_the_same_steps(scale):
     assert len(scaled.history) == len(base.history)
     np.testing.assert_allclose(scaled.weights * scale, base.weights, rtol=1e-6, atol=1e-9)
     assert scaled.stationarity.curvature == pytest.approx(base.stationarity.curvature, rel=1e-4)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_limit_at_a_stationary_point_that_rounding_hides_is_stationary(method, rng):
+    """Beside little noise the residuals of a run are rounding; in other coordinates they are not."""
+    L = rng.integers(-9, 10, size=(8, 5)).astype(float)
+    problem = EvidenceProblem([L @ L.T], 300.0 * rng.normal(size=8), 1e-2)
+    found = solve(problem)
+    assert found.status is EvidenceStatus.STATIONARY
+    again = solve(problem, method, start=found.weights * (1.0 + 1e-10), max_iter=1)
+    assert again.status is EvidenceStatus.STATIONARY
+    assert again.stationarity.is_stationary()
