@@ -224,15 +224,22 @@ def newton(regularizer, q, W, theta):
     return step(regularizer, [Cut(np.zeros(1), q, 0.5 * float(q @ theta))], W, theta).weights
 
 
+def bending(regularizer, q):
+    """q, or infinity where R* is to become finite first: there the model is quadratic."""
+    return q if regularizer.dual_scale(np.sqrt(q)) >= 1.0 else np.full(len(q), np.inf)
+
+
 def model(regularizer, q, W, theta, at):
-    return -0.5 * q @ (at - theta) + curved(W, q, theta, at) + regularizer.weight_penalty(at)
+    curvature = curved(W, bending(regularizer, q), theta, at)
+    return -0.5 * q @ (at - theta) + curvature + regularizer.weight_penalty(at)
 
 
 def minimum_by_cvxpy(regularizer, q, W, theta):
     """The minimum of the model, and its error."""
     at = cp.Variable(M, nonneg=True)
     penalty, domain = psi(regularizer, at)
-    program = cp.Problem(cp.Minimize(-0.5 * q @ (at - theta) + curved(W, q, theta, at) + penalty), domain)
+    curvature = curved(W, bending(regularizer, q), theta, at)
+    program = cp.Problem(cp.Minimize(-0.5 * q @ (at - theta) + curvature + penalty), domain)
     error = solve(program)
     return program.value, error
 
