@@ -88,10 +88,10 @@ def improved(
 def with_better_intercept(problem: Problem, point: Point) -> tuple[Point, Certificate]:
     """The point and its certificate, at its own intercept or at the best one where that is worth it.
 
-    The best one may be on a kink, where rounding costs more than it gains.
+    The best one may be on a kink, where rounding costs more than it gains; of f = 0 no score has any.
     """
     found = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
-    if not found.objective - found.better_upper > _WORTHWHILE * found.gap:
+    if not found.objective - found.better_upper > (_WORTHWHILE * found.gap if point.weights.any() else 0.0):
         return point, found
     moved = point._replace(intercept=problem.intercepts(np.atleast_1d(found.better_intercept).tolist()))
     better = certify(problem, moved.dual_coef, weights=moved.weights, intercept=moved.intercept)

@@ -23,7 +23,8 @@ _LONGEST = 1 << 26
 """Characters of a line: millions of columns."""
 _INTEGER_DIGITS = 19
 """Of the integers that are kept as such; longer ones become floats, as in every other language."""
-NONFINITE = ("inf", "-inf", "nan", "Inf", "-Inf", "NaN")
+INFINITE = ("inf", "-inf", "Inf", "-Inf")
+NONFINITE = (*INFINITE, "nan", "NaN")
 """Texts for numbers that JSON cannot write: ours, and those of `toJSON` in R."""
 _GROUP = Path("/sys/fs/cgroup")
 """Where Linux says how much memory a container may take, and holds."""

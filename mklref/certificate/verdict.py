@@ -83,9 +83,10 @@ class Bounds:
         return "\n".join([str(self), *self._repairs()])
 
     def _repairs(self) -> list[str]:
-        """What is infeasible, in words, and that the bounds are none the worse for it."""
+        """What is infeasible, in words, and that the bounds are none the worse for it, where they are of a repair."""
         found = [f"Infeasible: {violation}." for violation in self.violations]
-        return [*found, "The bounds hold all the same: they are those of the repaired point."] if found else []
+        repaired = ["The bounds hold all the same: they are those of the repaired point."]
+        return found + repaired if found and np.isfinite(self.upper) else found
 
     def to_dict(self) -> dict[str, Any]:
         """All fields, for JSON."""

@@ -54,7 +54,7 @@ def family_of(kernels: Any) -> KernelFamily:
 
 
 def raw_family(
-    kernels: Any, X: Any, names: Any, storage: str, how: Normalizer, **shown: bool
+    kernels: Any, X: Any, names: Any, storage: str, how: Normalizer, progress: bool = False
 ) -> tuple[KernelStack, FittedFamily]:
     """The kernels on samples X (n, d) whose columns have these names, and those of new samples.
 
@@ -68,7 +68,7 @@ def raw_family(
         fitted = SparseFamily(X, own, (Transform(),) * len(own), named)
         return ArrayStack.trusted(list(fitted.grams()), named), fitted
     labelled = X if names is None else Joined(X, tuple(names))
-    given = family_of(kernels).fit_normalized(labelled, how, storage, **shown)
+    given = family_of(kernels).fit_normalized(labelled, how, storage, progress=progress)
     if isinstance(given, FamilyStack):
         given.require_psd()
     return given, given.fitted

@@ -168,14 +168,11 @@ class _Run:
                 self.point = following
             status = self._record()
         limited = status is EvidenceStatus.ITERATION_LIMIT and self.below is None
-        if limited and self.point.residual_rounding > self.tol and self._whiten():  # it may be there but for rounding
-            found = self.solution(status)
-            return (
-                replace(found, status=EvidenceStatus.STATIONARY)
-                if found.stationarity.is_stationary(self.tol)
-                else found
-            )
-        return self.solution(status)
+        if limited and self.point.residual_rounding > self.tol:  # it may be there but for rounding
+            self._whiten()
+        found = self.solution(status)
+        there = limited and found.stationarity.is_stationary(self.tol)
+        return replace(found, status=EvidenceStatus.STATIONARY) if there else found
 
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what is not finite is no point, and not taken
     def _step(self, point: MarginalLikelihood) -> MarginalLikelihood | None:

@@ -103,7 +103,14 @@ class KernelFamily(ABC):
         return self.fit_normalized(X, Normalizer(normalize, center), storage, cache=cache, precision=precision)
 
     def fit_normalized(
-        self, X: Any, how: Normalizer, storage: str, *, cache: Any = None, precision: Any = "float64", **shown: bool
+        self,
+        X: Any,
+        how: Normalizer,
+        storage: str,
+        *,
+        cache: Any = None,
+        precision: Any = "float64",
+        progress: bool = False,
     ) -> FamilyStack | LazyStack:
         """What `fit` does; with `progress=True` there is a line while kernels that are not kept are evaluated."""
         from mklref.kernels.fitted import FamilyStack, FittedFamily
@@ -112,7 +119,7 @@ class KernelFamily(ABC):
 
         kept, choice = checked_choice("storage", storage, STORAGES), ""
         lazily: Any = {"cache": checked_cache(cache), "precision": checked_choice("precision", precision, PRECISIONS)}
-        lazily.update(shown)
+        lazily["progress"] = progress
         raw = FittedFamily.of(self, X)
         if kept == "auto":
             kept, choice = chosen(len(raw.kernels), raw.n_samples)

@@ -91,9 +91,16 @@ def curved_step(
 
 
 def bends(q: Array, W: Array, centre: Array) -> Array:
-    """1/q, or 0 where rounding is all of it."""
+    """1/q but for a millionth, or 0 where rounding is all of it, (M,)."""
     inside = (q > _TINY) & (_WHOLE * centre * np.sum(W**2, axis=0) <= q)
     return np.asarray(np.divide(_WHOLE, q, out=np.zeros_like(q), where=inside))
+
+
+def root_of_H(W: Array, change: Array) -> Array:
+    """L with LL' = H = I + W diag(change) W', (f, f)."""
+    H = LowRank.diagonally(change).product(W)
+    H.flat[:: len(H) + 1] += 1.0
+    return factorised(H)
 
 
 def _curvature(W: Array, bend: Array, moved: Array, s: Array) -> float:
@@ -101,9 +108,7 @@ def _curvature(W: Array, bend: Array, moved: Array, s: Array) -> float:
     b, change = -W @ moved, bend * moved
     residual = b - s - W @ (change * (s @ W))
     if not residual @ residual <= _KNOWN * (b @ b):
-        H = LowRank.diagonally(change).product(W)
-        H.flat[:: len(H) + 1] += 1.0
-        s, residual = substituted(factorised(H), b).ravel(), np.zeros_like(b)
+        s, residual = substituted(root_of_H(W, change), b).ravel(), np.zeros_like(b)
     return 0.5 * float(s @ (b + residual))
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mklref._polish import fitted, improved, newton
 from mklref._threads import blas_threads
 from mklref._typing import Array
-from mklref.certificate import Certificate, certify
+from mklref.certificate import Certificate
 from mklref.certificate.allowance import score_bounds, squares_error
 from mklref.certificate.loss_terms import Scores, stretch, stretched
 from mklref.certificate.rounding import Interval
@@ -81,10 +81,7 @@ def or_nothing(problem: Problem, solution: Solution, tol: float) -> Solution:
     """The solution, or f = 0 with the same dual variables if that is better, where rounding leaves no good function."""
     point = Point(solution.dual_coef, solution.weights, solution.intercept)
     nothing = point._replace(weights=np.zeros_like(point.weights))
-    own = certify(problem, nothing.dual_coef, weights=nothing.weights, intercept=nothing.intercept)
-    b = problem.intercepts(np.atleast_1d(own.better_intercept).tolist())  # by however little: no score has rounding
-    candidates = [nothing, nothing._replace(intercept=b)]
-    best, certificate = improved(problem, point, candidates, lambda by: by.is_optimal(tol), solution.certificate)
+    best, certificate = improved(problem, point, [nothing], lambda by: by.is_optimal(tol), solution.certificate)
     return _moved(solution, best, certificate, tol)
 
 

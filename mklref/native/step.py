@@ -25,12 +25,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mklref._typing import Array
-from mklref.machines.cholesky import factorised, halfway
+from mklref.machines.cholesky import halfway
 from mklref.machines.loops import QuadraticProgram
 from mklref.native import tuning
-from mklref.native.curved import bends, compressed, curved_step
+from mklref.native.curved import bends, compressed, curved_step, root_of_H
 from mklref.regularizers import Regularizer
-from mklref.regularizers.norms import LowRank, Polyhedral
+from mklref.regularizers.norms import Polyhedral
 
 _NEGLIGIBLE = 1e-10
 """Weights below this share of the largest are set to 0 before they are used: such a kernel costs nothing."""
@@ -93,7 +93,8 @@ def step(
     # Weights, and the squares of kernels that have none, are compared: in units in which psi makes no difference.
     psi, units, weights = psi.of(kernels), psi.units[kernels], np.zeros_like(centre)
     alike = Polyhedral(psi.cost / units, psi.mu, None if psi.normal is None else psi.normal / units)
-    # A sum that is fixed leaves no weights that are all far too small: there it costs more than it saves.
+    # With a fixed sum weights are not all far too small, and it costs more than it saves; so it does where W knows few
+    # directions, or the last step has told that it misses some.
     bent = psi.normal is None and near == 0.0 and len(W) > np.count_nonzero(centre)
     minimised = bent_step if bent else sparse_step
     found = minimised(alike, Q[:, kernels] / units, D, W / units, centre[kernels] * units, unit, near)
@@ -150,9 +151,7 @@ def bent_step(
         t, last = 1.0, value
         while True:
             weights = at + t * (found.weights - at)
-            H = LowRank.diagonally(bend * (weights - centre)).product(W)
-            H.flat[:: len(H) + 1] += 1.0
-            root = halfway(factorised(H), np.array(W, order="F"))
+            root = halfway(root_of_H(W, bend * (weights - centre)), np.array(W, order="F"))
             b = root @ (weights - centre)
             value = float((D - 0.5 * (Q @ weights)).max()) + 0.5 * float(b @ b) + psi.penalty(weights)
             if value <= last or t < _SHORTEST:

@@ -178,6 +178,17 @@ def test_polished_to_rounding(loss, p):
     assert with_better_intercept(problem, point)[1].gap == certificate.gap
 
 
+def test_nothing_has_its_best_intercept_by_however_little():
+    """Of another function one that saves less than 1 % of the gap is not taken: it may be on a kink."""
+    problem = make_problem(loss="squared", seed=3)
+    nothing = Point(np.zeros(problem.n_samples), np.zeros(problem.n_kernels), problem.y.mean() + 0.01)
+    off = certify(problem, nothing.dual_coef, weights=nothing.weights, intercept=nothing.intercept)
+    assert 0.0 < off.objective - off.better_upper < 1e-3 * off.gap
+    moved, found = with_better_intercept(problem, nothing)
+    assert moved.intercept == pytest.approx(problem.y.mean(), abs=1e-12)
+    assert found.objective == pytest.approx(off.better_upper, rel=1e-12)
+
+
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "regularizer",

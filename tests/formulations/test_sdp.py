@@ -275,6 +275,7 @@ def test_spoilt_points_are_rejected(spoil):
     assert bounds.relative_gap > 1e-3
     if spoil == "indefinite":
         assert "the kernel has the eigenvalue -" in bounds.explain()
+        assert "repaired" not in bounds.explain()  # there is no upper bound
         lowest = np.linalg.eigvalsh(problem.kernels.combine(spoilt[1]))[0]
         assert bounds.infeasibility == pytest.approx(-lowest)
 

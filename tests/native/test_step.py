@@ -93,12 +93,12 @@ def test_the_step_minimises_the_model(regularizer, cuts, rng, monkeypatch):
 @every_sparse
 def test_curvature_of_all_weights_is_as_if_it_were_in_the_root(regularizer, rng, monkeypatch):
     """In units of the largest weight of the centre, where they can be compared; of a root that does not bend."""
-    monkeypatch.setattr(module, "bends", lambda q, W, centre: np.zeros_like(q))
-    bundle, W, centre = random_bundle(rng, regularizer, cuts=3, rows=2, kernels=4)
+    bundle, W, centre = random_bundle(rng, regularizer, cuts=3, rows=5, kernels=4)
     units = regularizer.polyhedral(4).units
     unit = (centre * units).max()
-    whole = step(regularizer, bundle, np.vstack([W, np.sqrt(3.0) / unit * np.diag(units)]), centre)
     found = step(regularizer, bundle, W, centre, near=3.0)
+    monkeypatch.setattr(module, "bends", lambda q, W, centre: np.zeros_like(q))
+    whole = step(regularizer, bundle, np.vstack([W, np.sqrt(3.0) / unit * np.diag(units)]), centre)
     assert np.abs(found.weights - step(regularizer, bundle, W, centre).weights).max() > 1e-3 * unit
     np.testing.assert_allclose(found.weights, whole.weights, rtol=1e-6, atol=1e-7 * unit)
     assert found.value == pytest.approx(whole.value, rel=1e-9)

@@ -17,8 +17,8 @@ namespace {
 using Vector = std::vector<double>;
 
 constexpr double kResidual = 100.0;  // what the residuals may be, in terms of u's / count
-constexpr double kClose = 1e-6, kDiverged = 1e3;  // rounding takes over near the end: the best point is kept
-constexpr Index kWaited = 10;
+constexpr double kClose = 1e-6, kDiverged = 1e3;  // rounding takes over near the end: the best point is kept,
+constexpr Index kWaited = 10;                    // so many steps on
 
 double dot(const Vector &x, const Vector &y) { return std::inner_product(x.begin(), x.end(), y.begin(), 0.0); }
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from mklref._files import write_text
 from mklref._typing import Array
-from mklref._untrusted import NONFINITE, numbers_of, parse_json, read_bytes, require_room
+from mklref._untrusted import INFINITE, NONFINITE, numbers_of, parse_json, read_bytes, require_room
 from mklref.exceptions import UnsafeFile
 from mklref.testing.vectors.schema import Record
 
@@ -84,7 +84,7 @@ def _value(value: Any, name: str, path: Path, max_bytes: int) -> Any:
         return _table(value, name, path, max_bytes)
     if isinstance(value, list) and len(value) == 1 and isinstance(value[0], str) and value[0] not in NONFINITE:
         return value[0]  # a text of R, which has vectors alone
-    if value in ("inf", "-inf", "Inf", "-Inf"):
+    if value in INFINITE:
         return float(value)
     if type(value) is int:  # a decimal like any other: many languages print 1e17 without its exponent
         return float(value)
