@@ -24,14 +24,14 @@ from mklref.regularizers import Fixed, Groups, Lp, Regularizer, Tikhonov
 from mklref.regularizers.norms import FEASIBILITY
 
 SUPPORTED = (Lp, Fixed, Tikhonov, Groups)
+NAMES = ", ".join(kind.__name__ for kind in SUPPORTED)
 
 
 def require_supported(regularizer: Regularizer) -> None:
     """Raise `NotApplicable` if there is no rigorous bound of this regulariser; a subclass may have another R."""
     if type(regularizer) not in SUPPORTED:
-        names = ", ".join(kind.__name__ for kind in SUPPORTED)
         raise NotApplicable(
-            f"regularizer {regularizer} has no rigorous certificate; those that have are {names}. "
+            f"regularizer {regularizer} has no rigorous certificate; those that have are {NAMES}. "
             "Use certify without rigorous=True, or state the problem as one of these (mklref.equivalences)."
         )
 

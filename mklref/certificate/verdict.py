@@ -11,6 +11,7 @@ import numpy as np
 from mklref import _display
 from mklref._validate import checked_number
 from mklref.certificate.bounds import relative
+from mklref.certificate.penalty_terms import NAMES
 
 T = TypeVar("T")
 
@@ -185,8 +186,8 @@ class Certificate(Bounds):
                 )
         if self.rounding > _GOOD * self.size:
             lines.append(
-                f"Rounding errors of float64 may amount to {self.rounding:.2g}, by which the bounds are wider; "
-                "certify(..., rigorous=True) encloses the errors themselves."
+                f"Rounding, to float64 and of kernels to float32, may amount to {self.rounding:.2g}, by which the "
+                f"bounds are wider; certify(..., rigorous=True) encloses the errors themselves, for {NAMES}."
             )
         if self.upper == float("inf"):
             lines.append("The primal objective is not finite at this point.")

@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 
 from mklref._names import Naming, given_names, namings, require_one_order, require_trained
 from mklref._typing import Array
-from mklref._validate import checked_choice, checked_verbosity, require_unmasked
+from mklref._validate import checked_choice, checked_number, checked_verbosity, require_unmasked
 from mklref.certificate import Bounds
 from mklref.estimators.blocks import SparseFamily, holds_sparse, is_sparse, joined, of_products
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
@@ -116,7 +116,8 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
                 )
             return Groups(list(self.kernel_groups_.values()), 0.5, 0.5)
         if not isinstance(norm, bool) and isinstance(norm, numbers.Real):
-            return Lp(self.norm)
+            remedy = "p of the norm of the weights, 1 is sparse, inf the plain sum."
+            return Lp(checked_number("norm", norm, "[1, inf]", lambda p: p >= 1.0, remedy))
         if isinstance(norm, str) and norm not in NAMED:
             raise InvalidParameter(
                 f"norm = {norm!r} is unknown; give p as a number in [1, inf], one of the names "

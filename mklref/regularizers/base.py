@@ -52,6 +52,7 @@ class Regularizer(Stated, ABC):
     - Parameters tied to the number of kernels (fixed weights, groups, E, omega) are checked in `check`.
 
     Where a parameter is given by a series or a data frame, `kernel_names` has its names, which `Problem` compares.
+    Regularisers whose parameters are numbers are equal if these are; one with arrays equals itself alone.
 
     Weights are nonnegative. R is non-decreasing, so R* is the conjugate of R extended by R(|rho|).
 

@@ -116,7 +116,7 @@ class ConcaveFunction(Stated, ABC):
         raise NotApplicable(f"{self} has no cvxpy expression; give its class the method block_atom(rho).")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ConcaveBlock(Regularizer):
     """A generalised block norm from a concave function (Tomioka (9)-(11)).
 

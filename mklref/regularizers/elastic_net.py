@@ -13,7 +13,7 @@ from mklref.regularizers.norms import FEASIBILITY, LowRank, Polyhedral, quotient
 from mklref.regularizers.rescaled import Rescaled
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class ElasticNet(Regularizer):
     """A mixture of sparse and uniform kernel weights, lam in (0, 1) (Tomioka (12), (13), Table 1 and 3.3).
 

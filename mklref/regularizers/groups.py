@@ -28,7 +28,7 @@ from mklref.regularizers.norms import (
 )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Groups(Regularizer):
     """Weights with a part shared by each group, theta_m = sigma1_l^p sigma2_m^q (Szafranski (8)-(11)).
 

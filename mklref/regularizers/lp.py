@@ -34,7 +34,7 @@ NEGLIGIBLE = 1e-6
 """Share of the largest dual norm up to which another is 0: what it adds to R* is about as small a share of the gap."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Lp(Regularizer):
     """The lp ball, theta >= 0 and ||theta||_p <= 1, for p in [1, inf] (Kloft (P), (17), (27); SimpleMKL (2)).
 
@@ -175,7 +175,7 @@ class Fixed(Regularizer):
         return LowRank.diagonally(np.zeros_like(g))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class BlockNorm(Regularizer):
     """The squared block norm, q in [1, inf] (Kloft (30), (31); Tomioka (5) and the remarks on q > 2).
 

@@ -108,7 +108,7 @@ class Rescaled(Regularizer):
         return np.asarray(self.root * self.root * theta / self.factor)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class HalfPower(Rescaled):
     """Half the sum of powers of the block norms, q in [1, 2] (Kloft (28), and (14) for q = 1).
 

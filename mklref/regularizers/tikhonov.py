@@ -30,7 +30,7 @@ _AS_GOOD_AS_ONE = 1.0 + 2e-9
 """Up to this p a power is taken for the weight itself: they differ by (p - 1) log theta."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Tikhonov(Regularizer):
     """The squared lp norm of the weights as a penalty, p in [1, inf] and mu > 0 (Kloft (4), (18)).
 
@@ -111,7 +111,7 @@ class Tikhonov(Regularizer):
         return Polyhedral(np.zeros(kernels), mu=self.mu) if self.p == 1.0 else None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True)
 class Power(Regularizer):
     """A power penalty on every weight, for p in [1, inf] (Tomioka (6), (7) and Table 1).
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from contextlib import nullcontext
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +16,7 @@ from mklref.certificate import allowance, certify_for, numerical
 from mklref.certificate.allowance import AnyOrder, squares_error
 from mklref.certificate.bounds import squares_after_repair
 from mklref.certificate.products import images_that_cancel, sharp_images
-from mklref.exceptions import InvalidKernel
+from mklref.exceptions import InvalidKernel, NotApplicable
 from mklref.factored.tiles import tile
 from mklref.kernels import ArrayStack, FactorStack, KernelStack, LazyStack, gaussian, protocol
 from mklref.kernels.protocol import indices
@@ -154,6 +155,19 @@ def test_a_point_whose_rounding_exceeds_the_tolerance_is_not_optimal():
     assert not solution.certificate.is_optimal()
     assert solution.status is not Status.OPTIMAL
     assert "certify(..., rigorous=True)" in solution.certificate.explain()
+
+
+@pytest.mark.parametrize("regularizer", [BlockNorm(3), Lp(2)])
+def test_a_rigorous_certificate_is_advised_for_what_has_one(regularizer, rng):
+    """Where float32 left kernels of low rank indefinite, it is not float64 that widens the bounds."""
+    L = rng.normal(size=(3, 20, 2))
+    kernels = (L @ L.transpose(0, 2, 1)).astype(np.float32)
+    problem = Problem(kernels, np.tile([1.0, -1.0], 10), C=1e3, regularizer=regularizer)
+    point, said = solve(problem, max_iter=5), "errors themselves, for Lp, Fixed, Tikhonov, Groups."
+    assert "of kernels to float32" in point.certificate.explain()
+    assert said in point.certificate.explain()
+    with nullcontext() if isinstance(regularizer, Lp) else pytest.raises(NotApplicable, match="rigorous certificate"):
+        certify(problem, point.dual_coef, rigorous=True)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared", "logistic"])

@@ -188,7 +188,7 @@ def test_saved_as_the_chosen_model(samples, tmp_path):
         ({"cv": GroupKFold(3)}, InvalidParameter, "needs groups: give groups=groups"),
         ({"cv": 1000}, InvalidParameter, r"cannot cut \d+ samples: .*n_splits=1000.* Give fewer folds"),
         ({"norms": []}, InvalidParameter, "norms is empty; give at least one"),
-        ({"norms": [0.5]}, InvalidParameter, r"p = 0.5 must lie in \[1, inf\]"),
+        ({"norms": [0.5]}, InvalidParameter, r"^norm = 0.5 must lie in \[1, inf\]"),
         ({"rule": "1se"}, InvalidParameter, "rule = '1se' is unknown; known names: best, one_standard_error"),
         ({"cv": 1}, InvalidParameter, "cv = 1 cannot cut .* k-fold cross-validation requires at least one"),
         ({"cv": "five"}, InvalidParameter, "cv = five cannot cut .* Give fewer folds"),

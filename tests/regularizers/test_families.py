@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+from dataclasses import fields
 from itertools import product
 
 import numpy as np
@@ -48,6 +50,15 @@ def test_laws_of_a_factor_whose_jacobian_has_rows(law):
 @pytest.mark.parametrize("regularizer", [*FAMILIES, Lp(1), Lp(1.7), Fixed((0.5, 0.0, 1.0, 2.0))], ids=str)
 def test_laws_of_expressions(regularizer, law):
     law(regularizer, M)
+
+
+@pytest.mark.parametrize("regularizer", [*FAMILIES, Lp(1)], ids=str)
+def test_those_with_numbers_are_equal_if_these_are(regularizer):
+    copied = deepcopy(regularizer)
+    numbers = not any(isinstance(getattr(regularizer, entry.name), np.ndarray) for entry in fields(regularizer))
+    assert (copied == regularizer) == numbers
+    assert not numbers or hash(copied) == hash(regularizer)
+    assert all(str(other) == str(regularizer) for other in (*FAMILIES, Lp(1)) if other == regularizer)
 
 
 @pytest.mark.parametrize(
