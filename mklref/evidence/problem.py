@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import inspect
-from dataclasses import InitVar, dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from mklref._names import Naming, last_names, require_named, require_one_order
+from mklref._names import last_names, require_named, require_one_order
 from mklref._typing import Array, FloatArray
 from mklref._validate import checked_array, checked_flag, checked_number, checked_rng, checked_targets, read_only
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, NotApplicable
 from mklref.kernels.stack import ArrayStack, stack
 from mklref.kernels.validation import factor_in_place
+from mklref.problem import Frozen
 
 _FLOOR = 1e-6
 """Smallest noise variance that is tried when it is learned, as a share of the given one."""
@@ -22,8 +21,7 @@ _LARGEST = 1e150
 """Of the targets: y'y has to be finite."""
 
 
-@dataclass(frozen=True, eq=False)
-class EvidenceProblem:
+class EvidenceProblem(Frozen):
     """Kernel weights by maximum marginal likelihood (Tomioka and Suzuki, section 4, without a bias).
 
         f_m ~ GP(0, theta_m k_m),     y_i ~ N(sum_m f_m(x_i), s)
@@ -67,30 +65,38 @@ class EvidenceProblem:
         A kernel stack that is not in memory.
     """
 
-    kernels: Any
-    y: Any
+    kernels: ArrayStack
+    y: Array
     noise_variance: float
-    learn_noise: bool = False
-    noise_floor: float | None = None
-    _paired: InitVar[tuple[Any, tuple[Naming, ...]]] = field(default=(None, ()), kw_only=True)
-    """The targets, and the names of the kernels beside them: `dataclasses.replace` of the kernels alone keeps both."""
+    learn_noise: bool
+    noise_floor: float | None
+    _ARGUMENTS = ("kernels", "y", "noise_variance", "learn_noise", "noise_floor")
 
     log_volume: ClassVar[float | Array] = 0.0
     """What log det Kbar is more than in the coordinates of this problem: its half, for each sample."""
 
-    def __post_init__(self, paired: tuple[Any, tuple[Naming, ...]]) -> None:
-        def put(name: str, value: object) -> None:
-            object.__setattr__(self, name, value)
+    def __init__(
+        self,
+        kernels: Any,
+        y: Any,
+        noise_variance: float,
+        learn_noise: bool = False,
+        noise_floor: float | None = None,
+    ) -> None:
+        put = self._put
+        put("kernels", _checked_kernels(kernels))
+        require_one_order({"kernels": kernels, "y": y}, known=self.kernels.sample_names)
+        put("y", _checked_targets(y, self.n_samples))
+        put("noise_variance", checked_variance("noise_variance", noise_variance))
+        put("learn_noise", checked_flag("learn_noise", learn_noise))
+        put("noise_floor", self._checked_floor(noise_floor))
 
-        given = self.kernels
-        put("kernels", _checked_kernels(given))
-        require_one_order({"kernels": given, "y": self.y}, known=self.kernels.sample_names)
-        if self.y is paired[0]:
-            require_named("y", paired[1], self.kernels.sample_names)
-        put("y", _checked_targets(self.y, self.n_samples))
-        put("_paired", (self.y, self.kernels.sample_names))
-        put("noise_variance", checked_variance("noise_variance", self.noise_variance))
-        put("noise_floor", self._checked_floor())
+    def replace(self, **changes: Any) -> Self:
+        """A new problem that differs in the named arguments and shares the others, whose samples are the same."""
+        made = super().replace(**changes)
+        if "y" not in changes:
+            require_named("y", self.kernels.sample_names, made.kernels.sample_names)
+        return made
 
     @property
     def n_kernels(self) -> int:
@@ -149,21 +155,21 @@ class EvidenceProblem:
             raise InvalidParameter(f"{label}[{m}] = {array[m]:g} is negative; a variance is at least 0.")
         return array
 
-    def _checked_floor(self) -> float | None:
-        if not checked_flag("learn_noise", self.learn_noise):
-            if self.noise_floor is not None:
+    def _checked_floor(self, floor: Any) -> float | None:
+        if not self.learn_noise:
+            if floor is not None:
                 raise InvalidParameter(
-                    f"noise_floor = {self.noise_floor!r} bounds a noise variance that is not learned; "
+                    f"noise_floor = {floor!r} bounds a noise variance that is not learned; "
                     "give learn_noise=True, or leave the floor out."
                 )
             return None
-        if self.noise_floor is None:
+        if floor is None:
             return _FLOOR * self.noise_variance or self.noise_variance  # beside the smallest number no share is left
         return checked_number(
             "noise_floor",
-            self.noise_floor,
+            floor,
             f"(0, noise_variance = {self.noise_variance:g}]",
-            lambda floor: 0.0 < floor <= self.noise_variance,
+            lambda least: 0.0 < least <= self.noise_variance,
             "a smaller variance than this is not tried, and the given one is where to start.",
         )
 
@@ -172,12 +178,6 @@ class EvidenceProblem:
         return (
             f"EvidenceProblem(M={self.n_kernels}, n={self.n_samples}, noise_variance={self.noise_variance:g}{learned})"
         )
-
-
-_signature = inspect.signature(EvidenceProblem)
-EvidenceProblem.__signature__ = _signature.replace(  # type: ignore[attr-defined]  # `_paired` is for `replace` alone
-    parameters=[one for one in _signature.parameters.values() if one.name != "_paired"]
-)
 
 
 def cholesky(covariance: Array) -> Array | None:
