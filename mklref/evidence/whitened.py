@@ -20,7 +20,7 @@ import numpy as np
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
 
-from mklref._typing import Array
+from mklref._typing import Array, FloatArray
 from mklref.certificate.products import leading, slice_bits
 from mklref.evidence.problem import EvidenceProblem, cholesky
 from mklref.kernels.stack import ArrayStack
@@ -53,7 +53,7 @@ class Whitened(EvidenceProblem):
         units = np.rint(np.log2(lengths)).astype(int)
         rows = _sliced(np.ldexp(Z, units))
 
-        def in_coordinates(K: Array) -> Array:
+        def in_coordinates(K: FloatArray) -> Array:
             half = _product(rows, _sliced(np.ldexp(K.astype(np.float64), -units[:, None] - units)), late)
             T = _product(rows, _sliced(*half), late)[0]
             return 0.5 * (T + T.T)
