@@ -186,8 +186,8 @@ class Certificate(Bounds):
                 )
         if self.rounding > _GOOD * self.size:
             lines.append(
-                f"Rounding, to float64 and of kernels to float32, may amount to {self.rounding:.2g}, by which the "
-                f"bounds are wider; certify(..., rigorous=True) encloses the errors themselves, for {NAMES}."
+                f"Rounding may amount to {self.rounding:.2g}, by which the bounds are wider. Evaluate kernels of "
+                f"float32 in float64; certify(..., rigorous=True) encloses the errors of products, for {NAMES}."
             )
         if self.upper == float("inf"):
             lines.append("The primal objective is not finite at this point.")
