@@ -78,12 +78,14 @@ def checked_count(label: str, value: Any, least: int, remedy: str) -> int:
 
 
 def checked_integer(value: Any, least: float, most: float, says: str) -> int:
-    """`value` as an int between these ends, else `InvalidParameter` in these words; a float is none."""
+    """`value` as an int between these ends, in these words; `InvalidType` if it is none, as a float and a bool."""
     try:
         number = operator.index(value)
     except TypeError:
-        raise InvalidParameter(says) from None
-    if isinstance(value, bool) or not least <= number <= most:
+        raise InvalidType(says) from None
+    if isinstance(value, bool):
+        raise InvalidType(says)
+    if not least <= number <= most:
         raise InvalidParameter(says)
     return number
 

@@ -119,7 +119,7 @@ def spectrum(lengths: int | Iterable[int]) -> KernelFamily:
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         Another length.
     """
     given = _listed(lengths)

@@ -59,7 +59,7 @@ def wavelet(
 
     Raises
     ------
-    InvalidParameter
+    InvalidType, InvalidParameter
         An unknown kind or wavelet, a scale that is no integer in [-20, 20], sets < 1, or an empty domain.
     MissingExtra
         PyWavelets is not installed.

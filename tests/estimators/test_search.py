@@ -195,7 +195,7 @@ def test_saved_as_the_chosen_model(samples, tmp_path):
         ({"cv": []}, InvalidParameter, r"cv = \[\] has no folds; give a number of them"),
         ({"cv": [([0, 40], [66])]}, InvalidParameter, "cannot cut 66 samples: index 66 is out of bounds"),
         ({"n_jobs": 0}, InvalidParameter, "n_jobs = 0 must be a number of tasks at a time, -1 for"),
-        ({"n_jobs": 1.5}, InvalidParameter, r"n_jobs = 1\.5 must be"),
+        ({"n_jobs": 1.5}, InvalidType, r"n_jobs = 1\.5 must be"),
         (
             {"scoring": "r2"},
             InvalidParameter,

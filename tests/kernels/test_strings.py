@@ -13,7 +13,7 @@ import pytest
 import pywt
 
 from mklref import MKLClassifier
-from mklref.exceptions import InvalidInput, InvalidParameter, MissingExtra
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MissingExtra
 from mklref.kernels import from_specification, gaussian, linear, on, per_variable, spectrum, wavelet, wavelets
 from mklref.kernels.wavelets import _tabulated
 
@@ -74,8 +74,8 @@ def test_what_is_no_text_is_refused():
         linear().fit(TEXTS)
     with pytest.raises(InvalidInput, match="both numbers or both texts"):
         spectrum(2).fit(TEXTS).new(np.ones((3, 1)))
-    for length in (0, 13, 2.0, True, "2"):
-        with pytest.raises(InvalidParameter, match=r"of words must be an integer in \[1, 12\]"):
+    for length, error in ((0, InvalidParameter), (13, InvalidParameter), *((x, InvalidType) for x in (2.0, True, "2"))):
+        with pytest.raises(error, match=r"of words must be an integer in \[1, 12\]"):
             spectrum([length])
 
 
@@ -174,8 +174,7 @@ def test_on_one_of_several_variables(X, rng):
         ({"kind": "dilation"}, "kind = 'dilation' is unknown; known names: dil, dil_trans, all"),
         ({"levels": []}, r"levels = \(\) must hold at least one scale"),
         ({"levels": [1, 1]}, r"levels = \(1, 1\) must hold"),
-        ({"levels": [0.5]}, r"level 0.5 must be an integer in \[-20, 20\]"),
-        ({"levels": [21]}, r"level 21 must be"),
+        ({"levels": [21]}, r"level 21 must be an integer in \[-20, 20\]"),
         ({"sets": 0}, "sets = 0 must be a positive integer"),
         ({"domain": (1.0, 1.0)}, r"domain = \(1.0, 1.0\) must be \(low, high\)"),
         ({"domain": (0.0, np.inf)}, "must be"),
@@ -185,6 +184,12 @@ def test_on_one_of_several_variables(X, rng):
 )
 def test_what_is_refused(arguments, message):
     with pytest.raises(InvalidParameter, match=message):
+        wavelet(**arguments)
+
+
+@pytest.mark.parametrize("arguments", [{"levels": [0.5]}, {"sets": "2"}])
+def test_what_is_no_integer_is_of_another_type(arguments):
+    with pytest.raises(InvalidType, match=r"(level 0\.5|sets = '2') must be"):
         wavelet(**arguments)
 
 

@@ -217,7 +217,7 @@ def test_the_errors_of_a_search():
         (lambda: plotting.weights(make_pipeline(MKLClassifier())), "has no kernel weights", InvalidInput),
         (lambda: plotting.weights(THETA, by="colour"), "by = 'colour'; give 'family', 'variable'", InvalidParameter),
         (lambda: plotting.weights(THETA, by=None, total=True), "total = True sums over groups", InvalidParameter),
-        (lambda: plotting.weights(THETA, by={"a": [0.5]}), r"by names the kernel 0\.5; there are 5", InvalidParameter),
+        (lambda: plotting.weights(THETA, by={"a": [0.5]}), r"by names the kernel 0\.5; there are 5", InvalidType),
         (lambda: plotting.weights(THETA, by={"a": [0, 5]}), "by names the kernel 5; there are 5", InvalidParameter),
         (lambda: plotting.weights(THETA, most=1.5), r"most is 1\.5 \(float\); give an integer", InvalidType),
         (lambda: plotting.surface(None, np.ones((4, 2)), points=1), "points = 1 must be an integer", InvalidParameter),
