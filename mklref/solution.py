@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from os import PathLike
@@ -76,6 +76,9 @@ class History:
 
     def __len__(self) -> int:
         return len(self.records)
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self.records)
 
 
 @dataclass(frozen=True)

@@ -111,6 +111,7 @@ def test_history_columns():
     records = tuple(Record(t, 0.5 * t, -1.0 / (t + 1), 10.0 / (t + 1), 3, np.full(M, t)) for t in range(3))
     history = History(records)
     assert len(history) == 3
+    assert tuple(history) == history.records
     np.testing.assert_allclose(history.column("relative_gap"), [1.1, 1.1, 1.1])
     np.testing.assert_array_equal(history.column("weights"), [[0] * M, [1] * M, [2] * M])
     assert History().column("seconds").shape == (0,)
