@@ -8,7 +8,7 @@ right and its docstring says what is printed.
 Common arguments: `L` is a list of factors L_m (n, r_m) of the Gram matrices K_m = L_m L_m', so that every function of
 the m-th space is f_m = L_m v_m on the samples, with the norm ||f_m|| = ||v_m||; v_m is the paper's w_m in these
 coordinates. `y` (n,) holds labels -1 and +1 or real targets, `C` is the constant of the paper. `groups` is a list of
-lists of indices. Every function returns the optimal value and then the variables. Where weights divide, the value is
+lists of indices. What solves returns the optimal value and then the variables. Where weights divide, the value is
 the solver's own, `problem.solution.opt_val`: cvxpy evaluates `problem.value` at the point, where it is infinite if a
 weight is -1e-10 in place of 0.
 """
