@@ -54,6 +54,14 @@ _shown: Callable[[], _Line | None] = _none
 """The line that is shown, as long as anybody has it: Ctrl-C may come before there is somebody to close it."""
 
 
+def say(shown: bool, sentence: str) -> None:
+    """A sentence on standard error, if it is wanted and no line is shown there."""
+    if shown and _shown() is None:
+        from rich.console import Console
+
+        Console(stderr=True).print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+
 class Steps(_Line):
     """Shows how many of a known number of steps are done, or of an unknown one."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import numbers
+import math
+import time
 from contextlib import suppress
 from functools import partial
 from itertools import chain
@@ -16,7 +17,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 
 from mklref._names import Naming, given_names, namings, require_one_order, require_trained
 from mklref._typing import Array
-from mklref._validate import checked_choice, checked_number, checked_verbosity, require_unmasked
+from mklref._validate import check_limits, checked_choice, checked_verbosity, require_unmasked
 from mklref.certificate import Bounds
 from mklref.estimators.blocks import SparseFamily, holds_sparse, is_sparse, joined, of_products
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
@@ -27,6 +28,7 @@ from mklref.estimators.gram import (
     normalized,
     raw_family,
     raw_precomputed,
+    regularizer_of,
     samples_first,
     vanished,
 )
@@ -49,8 +51,8 @@ from mklref.estimators.samples import (
     warn_of_scales,
 )
 from mklref.estimators.workers import gathered, poll, workers_of
-from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidTarget, InvalidType, MKLError, warn
-from mklref.kernels import Kernel, KernelStack
+from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidTarget, MKLError, warn
+from mklref.kernels import Kernel, KernelStack, LazyStack
 from mklref.kernels.fitted import as_texts, holds_times
 from mklref.kernels.functions import grouped
 from mklref.kernels.storage import STORAGES
@@ -58,10 +60,12 @@ from mklref.kernels.transforms import Normalizer
 from mklref.multiclass import MulticlassProblem
 from mklref.native import solve
 from mklref.problem import Problem
-from mklref.regularizers import NAMED, Groups, Lp, Regularizer, as_regularizer
+from mklref.regularizers import Regularizer
 from mklref.solution import Status
 
 _AS_THEY_ARE = Normalizer()
+_A_MOMENT = 1e-9
+"""Seconds for the first point of a machine where no time is left."""
 
 
 class Part(NamedTuple):
@@ -78,6 +82,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
     center: bool
     tol: float
     max_iter: int
+    max_time: float | None
     verbose: bool
     storage = "memory"  # of a search, which slices matrices
     approximation: Any = None
@@ -88,6 +93,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
     intercept_: Array
     certificate_: Bounds | tuple[Bounds, ...]
     n_iter_: int
+    storage_: str
     kernel_names_: tuple[str, ...]
     kernel_groups_: dict[str, tuple[int, ...]]
     _labels: list[str] | None = None
@@ -106,29 +112,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         self.__dict__.update((name, value) for name, value in given.items() if name != "self")
 
     def _regularizer(self) -> Regularizer:
-        """The regulariser that `norm` means: p of the norm of the weights, a name, or an instance."""
-        norm: Any = self.norm
-        if isinstance(norm, str) and norm == "groups":
-            if self._is_precomputed():
-                raise InvalidParameter(
-                    "norm = 'groups' takes the groups of variables of the kernels, which precomputed ones do not tell: "
-                    "give mklref.Groups([[0, 1], [2], ...], 0.5, 0.5)."
-                )
-            return Groups(list(self.kernel_groups_.values()), 0.5, 0.5)
-        if not isinstance(norm, bool) and isinstance(norm, numbers.Real):
-            remedy = "p of the norm of the weights, 1 is sparse, inf the plain sum."
-            return Lp(checked_number("norm", norm, "[1, inf]", lambda p: p >= 1.0, remedy))
-        if isinstance(norm, str) and norm not in NAMED:
-            raise InvalidParameter(
-                f"norm = {norm!r} is unknown; give p as a number in [1, inf], one of the names "
-                f"{', '.join(NAMED)} and groups, or a regulariser such as mklref.ElasticNet(0.5)."
-            )
-        if not isinstance(norm, str | Regularizer):
-            raise InvalidType(
-                f"norm is {self.norm!r} ({type(self.norm).__name__}); give p in [1, inf], a name such as 'uniform', "
-                "or a regulariser such as mklref.ElasticNet(0.5)."
-            )
-        return as_regularizer(self.norm)
+        return regularizer_of(self.norm, None if self._is_precomputed() else self.kernel_groups_)
 
     def _checked(self, X: Any, *y: Any) -> Any:
         """X, and y if it is given, as scikit-learn validates them; texts and precomputed kernels it does not know."""
@@ -244,6 +228,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
                 grams, self._new_kernels = raw_family(self.kernels, samples, columns, storage, how, progress=shown)
             self.kernel_groups_ = grouped(members, variables)
             warn_of_scales(members, samples, variables)
+        self.storage_ = "lazy" if isinstance(grams, LazyStack) else "memory"
         self.kernel_names_ = grams.names
         return grams
 
@@ -278,15 +263,21 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
             A regressor has learned a constant.
         """
         with self._fitting():
+            deadline = self._deadline()
             given = {"X": X, "y": y, "sample_weight": sample_weight}
             X, y = self._checked_data(X, y)
             require_one_order(given, known=self._sample_names)
             kept = self._kept(X, sample_weight, y)
             y = y[kept.indices]
             self._require_targets(y)
-            self._fit_parts(self._parts(self._learned_kernels(X, kept), y, kept.weight), kept)
+            self._fit_parts(self._parts(self._learned_kernels(X, kept), y, kept.weight), kept, deadline)
         self._warn_if_useless()
         return self
+
+    def _deadline(self) -> float:
+        """Until when a fit that begins now may take; raises unless its limits are some."""
+        check_limits(self.tol, "a relative duality gap", self.max_iter, self.max_time, False)
+        return np.inf if self.max_time is None else time.perf_counter() + float(self.max_time)
 
     def _require_targets(self, y: Any) -> None:
         """Raise unless something can be learned from the targets that are kept."""
@@ -294,13 +285,13 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
     def _warn_if_useless(self) -> None:
         """Warn if nothing has been learned from them."""
 
-    def _fit_parts(self, parts: list[Part], kept: Kept, *, unfinished: bool = False) -> bool:
+    def _fit_parts(self, parts: list[Part], kept: Kept, deadline: float, *, unfinished: bool = False) -> bool:
         """Solve the problems, and keep of the machines what predictions need; whether Ctrl-C came first.
 
         `Interrupted` is raised where it came and nobody wants an unfinished model, or there is none.
         """
         self._remember_parameters()
-        solutions, interrupted = self._solutions(parts)
+        solutions, interrupted = self._solutions(parts, deadline)
         if interrupted is not None and not (unfinished and all(solutions)):
             raise interrupted
         constant = vanished(self._new_kernels.transforms)
@@ -322,10 +313,14 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         warn_of_constant([self.kernel_names_[m] for m in constant], "the training samples")
         return interrupted is not None
 
-    def _solutions(self, parts: list[Part]) -> tuple[list[Any], Interrupted | None]:
-        """The solution of each problem, None for what Ctrl-C has left out, and the interruption."""
-        workers_of(self.n_jobs, len(parts))  # of one machine nobody else asks
-        one = partial(solve, tol=self.tol, max_iter=self.max_iter, callback=poll)
+    def _solutions(self, parts: list[Part], deadline: float) -> tuple[list[Any], Interrupted | None]:
+        """The solution of each problem, None for what Ctrl-C has left out, and the interruption.
+
+        Machines that are solved one after the other share the time that is left, so that the last ones have some.
+        """
+        rounds = math.ceil(len(parts) / workers_of(self.n_jobs, len(parts)))
+        left = max(deadline - time.perf_counter(), _A_MOMENT) / rounds
+        one = partial(solve, tol=self.tol, max_iter=self.max_iter, max_time=left, callback=poll)
         tasks, shown = [(part.problem,) for part in parts], checked_verbosity(self.verbose)
         if len(parts) == 1:
             try:

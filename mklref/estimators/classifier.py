@@ -68,10 +68,13 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         Certified relative duality gap.
     max_iter : int
         Largest number of outer iterations.
+    max_time : float, optional
+        Seconds after which a fit ends with the best machine so far, and a `ConvergenceWarning` with its certificate, as
+        after `max_iter`. The kernels are evaluated in any case; independent machines share what is left.
     random_state : int, RandomState or None
         Not used: the solver is deterministic.
     verbose : bool
-        Show a progress line.
+        Show a progress line, and say what storage="auto" has chosen, and why.
 
     Attributes
     ----------
@@ -86,6 +89,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
     certificate_ : Certificate; Bounds for joint machines; a tuple of certificates for independent ones
     n_iter_ : int
         Outer iterations; the most of any machine.
+    storage_ : {"memory", "lazy"}
+        Where the kernels were during the fit; a model from a file does not know.
     kernel_names_ : tuple of str
     kernel_groups_ : dict of str to tuple of int
         The kernels of each group: of a variable, of `on` or `per_group`, of a scale of wavelets; not if precomputed.
@@ -121,6 +126,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         n_jobs: int | None = None,
         tol: float = 1e-4,
         max_iter: int = 500,
+        max_time: float | None = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:

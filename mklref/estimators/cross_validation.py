@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_is_fitted
 from mklref._files import well_formed
 from mklref._names import require_one_order
 from mklref._typing import Array
-from mklref._validate import as_float_array, check_limits, checked_choice, checked_integer, checked_verbosity, shown
+from mklref._validate import as_float_array, checked_choice, checked_integer, checked_verbosity, shown
 from mklref.certificate.verdict import saved
 from mklref.estimators.base import BaseMKL
 from mklref.estimators.folds import Point, folds_of, memberships, points_of_fold, require_classes, splits_of
@@ -75,7 +75,7 @@ class Searching(BaseMKL):
         if isinstance(self.scoring, list | tuple | set | dict):
             raise InvalidParameter(f"scoring = {self.scoring!r} holds several measures; give the one to choose by.")
         Cs, norms = _values_of_C(self.Cs), _norms(self.norms)
-        check_limits(self.tol, "a relative duality gap", self.max_iter, None, False)
+        self._deadline()
         given, names = self.get_params(deep=False), self._plain()._get_param_names()
         own = {"C": float(Cs[0]), "norm": norms[0], "verbose": False, "storage": "memory"}
         model = self._plain()(**({name: given[name] for name in names if name in given} | own))
@@ -134,9 +134,10 @@ class Searching(BaseMKL):
             )
         if choice.missed:
             largest = np.nanmax(self.cv_results_["relative_gap"])
+            limits = "max_iter" if self.max_time is None else "max_iter or max_time"
             warn(
                 f"{choice.missed} of {choice.scored} fits in the folds did not reach tol = {self.tol:g}; "
-                f"the largest relative gap is {largest:.1e}. Raise max_iter, or leave out large values of C.",
+                f"the largest relative gap is {largest:.1e}. Raise {limits}, or leave out large values of C.",
                 ConvergenceWarning,
             )
 
@@ -197,8 +198,9 @@ class Searching(BaseMKL):
 
 def _fitted(model: Any, raw: Any, y: Any, kept: Any) -> bool:
     """Fit the chosen model to all samples, whose kernels are used up by it; whether Ctrl-C came first."""
+    deadline = model._deadline()
     parts = model._parts(model._normalized(raw, kept.weight), y, kept.weight)
-    return bool(model._fit_parts(parts, kept, unfinished=True))
+    return bool(model._fit_parts(parts, kept, deadline, unfinished=True))
 
 
 def _listed(column: Any) -> list[float | None]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -51,12 +52,19 @@ class Point:
 
 def _solved(problem: Any, start: Any, forms: Any, options: Sequence[Any]) -> tuple[Any, Any]:
     """The better solution, from a start or where that led nowhere a fresh one; and the forms, for the next problem."""
-    run, status = run_from(problem, start, forms, *options)
+    run, status = _run(problem, start, forms, options)
     solution = _claimed(run, status)
     if start is not None and solution.status is not Status.OPTIMAL:
-        fresh = _claimed(*run_from(problem, None, None, *options))
+        fresh = _claimed(*_run(problem, None, None, options))
         solution = min(solution, fresh, key=_gap)
     return solution, run.machine.forms
+
+
+def _run(problem: Any, start: Any, forms: Any, options: Sequence[Any]) -> tuple[Any, Status]:
+    """A run with the options tol, max_iter, max_time from now and callback."""
+    tol, max_iter, max_time, callback = options
+    deadline = np.inf if max_time is None else time.perf_counter() + max_time
+    return run_from(problem, start, forms, tol, max_iter, deadline, callback)
 
 
 def _claimed(run: Any, status: Status) -> Any:
@@ -90,7 +98,7 @@ def _certified(problems: Sequence[Any], solutions: Sequence[Any], options: Seque
         at = {"intercept": problem.intercepts(np.atleast_1d(found.intercept).tolist()), "objective": found.objective}
         solution = replace(own, **at, certificate=found, status=status)
         if status is not own.status:
-            run, ended = run_from(problem, None, None, *options)
+            run, ended = _run(problem, None, None, options)
             solution = min(solution, run.solution(ended), key=_gap)
         certified.append(solution)
     return certified
@@ -211,7 +219,7 @@ def points_of_fold(
     scorer = _accuracy if scoring is None and is_classifier(own) else scorer_of(own, scoring)
     weighted = {} if fold.test_weight is None else {"sample_weight": fold.test_weight}
     parts = own._parts(grams, y[fold.train], own_weight)
-    solved, of_point = _path(parts, regularizers, Cs, (own.tol, own.max_iter, np.inf, poll))
+    solved, of_point = _path(parts, regularizers, Cs, (own.tol, own.max_iter, own.max_time, poll))
     found = []
     for solutions in solved:
         own._keep(parts, solutions, fold.train, constant)

@@ -1,8 +1,12 @@
-"""From what a user calls kernels to training matrices, and to the rows of new samples with the training statistics."""
+"""From what a user calls kernels to training matrices, and to the rows of new samples with the training statistics.
+
+And from what a user calls a norm to the regulariser.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import numbers
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from operator import add
@@ -12,7 +16,7 @@ import numpy as np
 
 from mklref._names import kernel_names, require_one_order, require_same_samples
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, require_finite
+from mklref._validate import as_float_array, checked_number, require_finite
 from mklref.estimators.blocks import Joined, SparseFamily, is_sparse
 from mklref.estimators.factors import FactorFamily
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
@@ -29,6 +33,7 @@ from mklref.kernels import (
 )
 from mklref.kernels.fitted import Training
 from mklref.kernels.transforms import VANISHING, Normalizer, Transform
+from mklref.regularizers import NAMED, Groups, Lp, Regularizer, as_regularizer
 
 PRECOMPUTED = "precomputed"
 
@@ -51,6 +56,34 @@ def family_of(kernels: Any) -> KernelFamily:
         f"kernels is {type(kernels).__name__}; give a specification such as 'linear,rbf:0.5..20:8', a family such as "
         "kernels.gaussian([1, 2]), a function k(X, Z), a list of these, or 'precomputed' and the matrices as X."
     )
+
+
+def regularizer_of(norm: Any, groups: Mapping[str, Sequence[int]] | None) -> Regularizer:
+    """The regulariser that `norm` means: p of the norm of the weights, a name, or an instance.
+
+    The kernels have these groups; precomputed ones do not tell theirs.
+    """
+    if isinstance(norm, str) and norm == "groups":
+        if groups is None:
+            raise InvalidParameter(
+                "norm = 'groups' takes the groups of variables of the kernels, which precomputed ones do not tell: "
+                "give mklref.Groups([[0, 1], [2], ...], 0.5, 0.5)."
+            )
+        return Groups(list(groups.values()), 0.5, 0.5)
+    if not isinstance(norm, bool) and isinstance(norm, numbers.Real):
+        remedy = "p of the norm of the weights, 1 is sparse, inf the plain sum."
+        return Lp(checked_number("norm", norm, "[1, inf]", lambda p: p >= 1.0, remedy))
+    if isinstance(norm, str) and norm not in NAMED:
+        raise InvalidParameter(
+            f"norm = {norm!r} is unknown; give p as a number in [1, inf], one of the names "
+            f"{', '.join(NAMED)} and groups, or a regulariser such as mklref.ElasticNet(0.5)."
+        )
+    if not isinstance(norm, str | Regularizer):
+        raise InvalidType(
+            f"norm is {norm!r} ({type(norm).__name__}); give p in [1, inf], a name such as 'uniform', "
+            "or a regulariser such as mklref.ElasticNet(0.5)."
+        )
+    return as_regularizer(norm)
 
 
 def raw_family(

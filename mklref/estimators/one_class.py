@@ -31,7 +31,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
         It takes the place of C.
     center : bool
         False, unless normalize="spherical": centred samples surround the origin, from which nothing tells them.
-    kernels, norm, normalize, storage, tol, max_iter, random_state, verbose
+    kernels, norm, normalize, storage, tol, max_iter, max_time, random_state, verbose
         As for `MKLClassifier`. The regulariser may not be homogeneous of degree 1.
 
     Attributes
@@ -40,7 +40,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
         They sum to 1; scikit-learn's `OneClassSVM` scales its problem so that they sum to nu n.
     offset_ : float
         -intercept_: decision_function = score_samples - offset_.
-    weights_, support_, intercept_, certificate_, n_iter_, kernel_names_, kernel_groups_, ...
+    weights_, support_, intercept_, certificate_, n_iter_, storage_, kernel_names_, kernel_groups_, ...
         All others are as for `MKLClassifier`.
     """
 
@@ -57,6 +57,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
         storage: str = "auto",
         tol: float = 1e-4,
         max_iter: int = 500,
+        max_time: float | None = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:

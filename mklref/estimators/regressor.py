@@ -35,7 +35,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
     scale_y : bool
         Whether the machine learns (y - y_mean_) / y_scale_, the targets in units of their standard deviation, so that
         C and the width of the tube mean the same for targets of any size. Predictions come in the units of y.
-    kernels, norm, C, normalize, center, storage, approximation, tol, max_iter, random_state, verbose
+    kernels, norm, C, normalize, center, storage, approximation, tol, max_iter, max_time, random_state, verbose
         As for `MKLClassifier`.
 
     Attributes
@@ -46,7 +46,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         Mean and standard deviation of the targets, weighted by sample_weight; 0 and 1 without scale_y.
     certificate_ : Certificate
         Of the problem in the units of the machine.
-    weights_, support_, n_iter_, kernel_names_, kernel_groups_, n_features_in_, feature_names_in_
+    weights_, support_, n_iter_, storage_, kernel_names_, kernel_groups_, n_features_in_, feature_names_in_
         As for `MKLClassifier`.
     """
 
@@ -69,6 +69,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):  # type: ignore[misc]
         approximation: Any = None,
         tol: float = 1e-4,
         max_iter: int = 500,
+        max_time: float | None = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:

@@ -141,7 +141,7 @@ def _require(holds: bool, what: str) -> None:
 
 
 FIRST = "mklref-estimator-1"
-LATER: dict[str, Any] = {"storage": "memory", "n_jobs": None, "approximation": None}
+LATER: dict[str, Any] = {"storage": "memory", "n_jobs": None, "approximation": None, "max_time": None}
 """Parameters that came after the first files, and what a file without them means."""
 
 

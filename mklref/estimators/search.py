@@ -34,6 +34,8 @@ class MKLClassifierCV(Searching, MKLClassifier):
         unless a `joblib.parallel_config` says otherwise.
     loss, normalize, center, multiclass, strategy, class_weight, tol, max_iter, random_state
         As for `MKLClassifier`.
+    max_time : float, optional
+        Seconds of each fit, in the folds and to all samples, as for `MKLClassifier`.
     verbose : bool
         Show a progress bar.
 
@@ -74,6 +76,7 @@ class MKLClassifierCV(Searching, MKLClassifier):
         class_weight: Any = None,
         tol: float = 1e-3,
         max_iter: int = 500,
+        max_time: float | None = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -89,7 +92,7 @@ class MKLRegressorCV(Searching, MKLRegressor):
         As for `MKLClassifierCV`.
     scoring : str or callable, optional
         As scikit-learn understands it; R^2 by default.
-    kernels, loss, normalize, center, scale_y, tol, max_iter, random_state
+    kernels, loss, normalize, center, scale_y, tol, max_iter, max_time, random_state
         As for `MKLRegressor`.
 
     Attributes
@@ -114,6 +117,7 @@ class MKLRegressorCV(Searching, MKLRegressor):
         scale_y: bool = True,
         tol: float = 1e-3,
         max_iter: int = 500,
+        max_time: float | None = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:

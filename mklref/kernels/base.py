@@ -122,7 +122,7 @@ class KernelFamily(ABC):
         lazily["progress"] = progress
         raw = FittedFamily.of(self, X)
         if kept == "auto":
-            kept, choice = chosen(len(raw.kernels), raw.n_samples)
+            kept, choice = chosen(len(raw.kernels), raw.n_samples, shown=progress)
         made = FamilyStack(raw, how) if kept == "memory" else LazyStack(raw, **lazily).normalized(how)
         made.choice, made.sample_names = choice, names_in(along(X, "index"))
         return made

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._progress import say
 from mklref._threads import cached_property
 from mklref._typing import Array, FloatArray
 from mklref._untrusted import free_memory
@@ -37,14 +38,16 @@ def bytes_in_memory(kernels: float, n: int) -> float:
     return 8.0 * n * n * (kernels + _BESIDE)
 
 
-def chosen(kernels: int, n: int) -> tuple[str, str]:
-    """Where M matrices of order n go by the memory that is free, "memory" or "lazy", and why in a sentence."""
+def chosen(kernels: int, n: int, *, shown: bool) -> tuple[str, str]:
+    """Where M matrices of order n go by the memory that is free, "memory" or "lazy", and why, which may be shown."""
     size, free = bytes_in_memory(kernels, n), free_memory()
     kept = "memory" if size <= _MEMORY * free else "lazy"
-    return kept, (
+    why = (
         f"storage='auto' chose {kept!r}: {kernels} matrices of order {n} take {_shown(size)} with what is beside them, "
         f"and {_shown(free)} are free."
     )
+    say(shown, why)
+    return kept, why
 
 
 def checked_cache(cache: Any) -> int:

@@ -22,6 +22,7 @@ from mklref import (
     reference,
     solve,
 )
+from mklref.estimators import base
 from mklref.exceptions import (
     InvalidInput,
     InvalidKernel,
@@ -31,7 +32,7 @@ from mklref.exceptions import (
     NotApplicable,
     UselessModelWarning,
 )
-from mklref.kernels import gaussian, normalize, parse, per_variable
+from mklref.kernels import gaussian, normalize, parse, per_variable, storage
 
 SPECIFICATION = "linear,rbf:0.5..2:2"
 
@@ -224,6 +225,47 @@ def test_iteration_limit_is_said():
     assert not model.certificate_.is_optimal(1e-9)
 
 
+@pytest.mark.parametrize("multiclass", ["one class", "joint", "independent"])
+def test_time_limit_is_said(three_classes, multiclass):
+    X, y, _ = three_classes
+    given = {"tol": 1e-12, "max_time": 1e-9}
+    one, kernels = multiclass == "one class", "rbf(0.5..4, 6), per_variable(rbf(1))"
+    model = MKLOneClass(kernels, **given) if one else MKLClassifier(kernels, C=50.0, multiclass=multiclass, **given)
+    with pytest.warns(ConvergenceWarning, match=r"tol = 1e-12: The time limit came first: .* relative gap") as caught:
+        model.fit(X, y)
+    certificates = np.atleast_1d(np.array(model.certificate_, dtype=object))
+    assert len(caught) == len(certificates) == (3 if multiclass == "independent" else 1)
+    assert not any(certificate.is_optimal(1e-12) for certificate in certificates)
+
+
+@pytest.mark.parametrize(("n_jobs", "rounds"), [(None, 3), (2, 2), (3, 1)])
+def test_machines_that_are_solved_one_after_the_other_share_the_time(three_classes, monkeypatch, n_jobs, rounds):
+    X, y, _ = three_classes
+    limits = []
+    monkeypatch.setattr(base, "solve", lambda problem, **given: limits.append(given["max_time"]) or solve(problem))
+    MKLClassifier("linear", multiclass="independent", n_jobs=n_jobs, max_time=3e6).fit(X, y)
+    assert limits == [limits[0]] * 3
+    assert 0.0 < limits[0] < 3e6 / rounds
+    MKLClassifier("linear", multiclass="independent", n_jobs=n_jobs).fit(X, y)
+    assert limits[3:] == [np.inf] * 3
+
+
+@pytest.mark.parametrize("verbose", [False, True])
+@pytest.mark.parametrize("free", [None, 1e4])
+def test_a_fit_says_where_its_kernels_are(three_classes, monkeypatch, capfd, free, verbose):
+    X, _, _ = three_classes
+    where = "memory" if free is None else "lazy"
+    if free is not None:
+        monkeypatch.setattr(storage, "free_memory", lambda: free)
+    models = MKLClassifier("linear", verbose=verbose), MKLRegressor("linear", verbose=verbose)
+    for model in (*models, MKLOneClass("linear,rbf(1)", verbose=verbose)):
+        assert model.fit(X, X[:, 0] > 0.0).storage_ == where
+        said = capfd.readouterr()
+        assert (f"storage='auto' chose '{where}': " in said.err) is verbose
+        assert said.out == ""
+    assert MKLClassifier("linear", storage="lazy").fit(X, X[:, 0] > 0.0).storage_ == "lazy"
+
+
 @pytest.mark.parametrize(
     ("parameters", "error", "message"),
     [
@@ -252,6 +294,7 @@ def test_iteration_limit_is_said():
         ({"strategy": "ovr"}, InvalidParameter, "'ovr' is unknown; known names: one_vs_rest, one_vs_one"),
         ({"tol": 0.0}, InvalidParameter, r"tol = 0.0 must lie in \(0, inf\)"),
         ({"max_iter": 0}, InvalidParameter, "max_iter = 0 must be an integer of at least 1"),
+        ({"max_time": 0}, InvalidParameter, r"max_time = 0 must lie in \(0, inf\]: seconds, or None for no limit"),
     ],
 )
 def test_bad_parameters(three_classes, parameters, error, message):

@@ -30,7 +30,7 @@ def test_solutions_are_certified_together_and_not_taken_at_their_word(samples):
     solutions = [solve(one, tol=1e-7) for one in problems]
     for k, status in ((2, Status.OPTIMAL), (3, Status.STALLED)):
         solutions[k] = replace(solutions[k], dual_coef=0.9 * solutions[k].dual_coef, status=status)
-    found = folds._certified(problems, solutions, (1e-7, 500))
+    found = folds._certified(problems, solutions, (1e-7, 500, None, None))
     assert [own.status for own in found] == [Status.OPTIMAL] * 3 + [Status.STALLED]
     assert np.array_equal(found[3].dual_coef, solutions[3].dual_coef)
     assert found[2].objective == pytest.approx(solutions[0].objective, rel=1e-7)
@@ -148,16 +148,24 @@ def test_a_solution_that_no_bound_holds_back_is_not_computed_again(samples, monk
     assert [problem.C for problem, _ in solved] == [100.0, 50.0] * 3
 
 
-def test_fits_that_miss_the_tolerance_are_counted(samples):
+@pytest.mark.parametrize(
+    ("limit", "says", "status"),
+    [
+        ({"max_iter": 1}, "Raise max_iter, or leave", Status.ITERATION_LIMIT),
+        ({"max_time": 1e-9}, "Raise max_iter or max_time, or leave", Status.TIME_LIMIT),
+    ],
+)
+def test_fits_that_miss_the_tolerance_are_counted(samples, limit, says, status):
     X, y, _ = samples
     model = MKLClassifierCV(
-        "rbf(0.5..4, 6), per_variable(rbf(1))", Cs=[1.0, 50.0], norms=[1.0], cv=3, tol=1e-10, max_iter=1
+        "rbf(0.5..4, 6), per_variable(rbf(1))", Cs=[1.0, 50.0], norms=[1.0], cv=3, tol=1e-10, **limit
     )
     with pytest.warns(ConvergenceWarning) as caught:
         model.fit(X, y)
     assert "6 of 6 fits in the folds did not reach tol = 1e-10; the largest relative gap is" in str(caught[0].message)
-    assert model.best_estimator_.max_iter == 1
-    assert Status.ITERATION_LIMIT.value in str(caught[1].message)
+    assert says in str(caught[0].message)
+    assert limit.items() <= model.best_estimator_.get_params().items()
+    assert status.value in str(caught[1].message)
 
 
 def test_workers_share_the_threads(samples, monkeypatch):
