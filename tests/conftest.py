@@ -34,9 +34,21 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
-    """Each of several processes has one thread of BLAS, unless told otherwise: idle threads spin."""
+    """Each of several processes has one thread of BLAS, unless told otherwise: idle threads spin.
+
+    A signal that ends the tests, as `timeout` sends it, is none to the commands that they run in this process: these
+    would end with 130, and the tests go on.
+    """
+    for name in ("SIGTERM", "SIGHUP"):
+        if signal.getsignal(number := getattr(signal, name, signal.SIGTERM)) is signal.SIG_DFL:
+            signal.signal(number, _end)
     if getattr(config.option, "numprocesses", None):
         os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def _end(number, frame):
+    signal.signal(number, signal.SIG_DFL)
+    signal.raise_signal(number)
 
 
 def pytest_collection_modifyitems(config, items):

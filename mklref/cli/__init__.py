@@ -71,13 +71,23 @@ def _interrupted_by_signals() -> Iterator[None]:
     ours = [number for number in numbers if signal.getsignal(number) is signal.SIG_DFL]  # nohup ignores one of them
     for number in ours:
         signal.signal(number, signal.default_int_handler)
-    hook = sys.unraisablehook
+    hook, timers = sys.unraisablehook, list[threading.Timer]()
+
+    def again_or_hook(dropped: Any) -> None:
+        if dropped.exc_type is KeyboardInterrupt:
+            timers.append(_again())
+        else:
+            hook(dropped)
+
     if hasattr(signal, "pthread_kill"):
-        sys.unraisablehook = lambda dropped: _again() if dropped.exc_type is KeyboardInterrupt else hook(dropped)
+        sys.unraisablehook = again_or_hook
     try:
         yield
     finally:
         sys.unraisablehook = hook
+        for timer in timers:  # or it would come to whatever the caller does next
+            timer.cancel()
+            timer.join()
         for number in ours:
             signal.signal(number, signal.SIG_DFL)
 
@@ -93,9 +103,11 @@ def _unread() -> bool:
     return False
 
 
-def _again() -> None:
+def _again() -> threading.Timer:
     main_thread: Any = threading.main_thread().ident
-    threading.Timer(0.01, signal.pthread_kill, (main_thread, signal.SIGINT)).start()  # after the destructor
+    timer = threading.Timer(0.01, signal.pthread_kill, (main_thread, signal.SIGINT))  # after the destructor
+    timer.start()
+    return timer
 
 
 def _one_line(error: Exception) -> str:

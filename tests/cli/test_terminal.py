@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import wait as futures_wait
 from pathlib import Path
@@ -140,10 +141,10 @@ def test_a_solver_that_hangs_is_a_failed_row_and_holds_up_no_other(monkeypatch):
         return genuine(self, program)
 
     monkeypatch.setattr(reference.Engine, "_attempt", attempt)
-    left = []
+    waited = []
 
     def wait(futures, *, timeout, return_when):
-        left.append(timeout)
+        waited.append((futures[0], timeout))
         return futures_wait(futures, timeout=timeout, return_when=return_when)
 
     monkeypatch.setattr(sys.modules["mklref._crosscheck.rows"], "wait", wait)
@@ -158,7 +159,8 @@ def test_a_solver_that_hangs_is_a_failed_row_and_holds_up_no_other(monkeypatch):
     assert [row.status for row in check.rows] == ["optimal", "failed", "optimal"]
     assert "SCS: no answer within max_time = 2 seconds" in check.rows[1].note
     assert check.rows[1].seconds == 2.0
-    assert left[0] > left[-1]  # another row that is done gives it no more time
+    left = [timeout for future, timeout in waited if future is waited[0][0]]
+    assert left == sorted(left, reverse=True)  # another row that is done gives it no more time
 
 
 def test_a_process_that_is_not_forked_loads_cvxpy_before_its_first_row(monkeypatch):
@@ -295,6 +297,25 @@ def test_ctrl_c_where_python_drops_exceptions_leaves_no_traceback_and_is_not_los
     with start("-c", MAIN.format(LATE_INTERRUPTS[where]), "list") as process:
         _, err = process.communicate(timeout=30)
     assert (process.returncode, err) == ends
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="it does not come again there")
+def test_ctrl_c_that_comes_again_comes_to_nothing_but_the_command(monkeypatch):
+    class Held:
+        def __del__(self):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("mklref.cli._run", lambda arguments: Held() is not None)
+    assert main(["list"]) in (0, 130)  # 130 if the command took as long
+    assert not any(isinstance(thread, threading.Timer) for thread in threading.enumerate())
+
+
+def test_a_signal_that_ends_the_tests_is_none_to_a_command(monkeypatch):
+    """Else a run that `timeout` ends goes on, and has failed where the command returned 130."""
+    handlers = []
+    monkeypatch.setattr("mklref.cli._run", lambda arguments: handlers.append(signal.getsignal(signal.SIGTERM)))
+    main(["list"])
+    assert handlers != [signal.default_int_handler]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no code of a closed pipe there")
