@@ -1,11 +1,9 @@
-"""The explorer without a browser: its addresses, what bad input does, its code, its ports, and how it ends."""
+"""The explorer without a browser: its addresses, what bad input does, and its code."""
 
 from __future__ import annotations
 
 import json
 import re
-import socket
-import sys
 import threading
 from dataclasses import asdict, replace
 from html import unescape
@@ -321,28 +319,6 @@ def text_of(html):
 def copied(shown, walked=""):
     """The code of what is shown, as a browser copies it, without its conic solver."""
     return text_of(page.code(shown, "dual", walked)).replace("print(mklref.reference", "pass  # print(")
-
-
-def test_a_port_in_use_is_left_to_its_owner():
-    with serve.listen(0) as first:
-        port = first.getsockname()[1]
-        with serve.listen(port) as second:
-            assert port < second.getsockname()[1] <= port + serve.TRIED
-            assert second.getsockname()[0] == "127.0.0.1"
-    with pytest.raises(InvalidParameter, match="65535"):
-        serve.listen(70000)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="a port would be shared there")
-def test_a_port_whose_last_page_still_lingers_is_taken_again():
-    with serve.listen(0) as first:
-        port = first.getsockname()[1]
-        with socket.create_connection(("127.0.0.1", port)) as page:
-            answer, _ = first.accept()
-            answer.close()  # the server ends first, and the connection lingers
-            page.recv(1)
-    with serve.listen(port) as second:
-        assert second.getsockname()[1] == port
 
 
 def test_the_interval_comes_first_then_everything_that_follows_from_it_and_the_conic_solvers_last():

@@ -185,10 +185,11 @@ class Handler(BaseHTTPRequestHandler):
             for panel in app.panels(State.from_query(query), memory, stopped):
                 self._line(*panel)
             self._line("end", "")  # without it the page says that something is missing
-        except ConnectionError:
-            raise  # the page has asked anew, or is closed
+        except (ConnectionError, TimeoutError):
+            raise  # the page has asked anew, is closed, or reads no more
         except Exception as wrong:
-            self._line("fault", f"{type(wrong).__name__}: {wrong}")
+            with contextlib.suppress(ConnectionError, TimeoutError):  # nobody is there to be told; the traceback is
+                self._line("fault", f"{type(wrong).__name__}: {wrong}")
             raise
 
     def _line(self, name: str, html: str) -> None:
