@@ -79,8 +79,8 @@ class KernelFamily(ABC):
             Whether the matrices are held in memory, 8 M n^2 bytes, or evaluated when they are read; "auto" decides by
             the memory that is free, and `stack.choice` says how.
         cache : int, float, or str, optional
-            Lazy only: how many bytes of rows a solver may keep, for instance "2GB". By default 2 GB, or a quarter of
-            the free memory if that is less.
+            Lazy only: how many bytes of rows a solver may keep, for instance "2GB". By default 2 GB, or 16 n^2 bytes if
+            that is more, but at most a quarter of the free memory.
         precision : {"float64", "float32"}
             Lazy only: in what a solver reads its rows. Certificates are evaluated in float64 in any case.
 
@@ -118,9 +118,9 @@ class KernelFamily(ABC):
         from mklref.kernels.storage import PRECISIONS, STORAGES, checked_cache, chosen
 
         kept, choice = checked_choice("storage", storage, STORAGES), ""
-        lazily: Any = {"cache": checked_cache(cache), "precision": checked_choice("precision", precision, PRECISIONS)}
-        lazily["progress"] = progress
+        lazily: Any = {"precision": checked_choice("precision", precision, PRECISIONS), "progress": progress}
         raw = FittedFamily.of(self, X)
+        lazily["cache"] = checked_cache(cache, raw.n_samples)
         if kept == "auto":
             kept, choice = chosen(len(raw.kernels), raw.n_samples, shown=progress)
         made = FamilyStack(raw, how) if kept == "memory" else LazyStack(raw, **lazily).normalized(how)

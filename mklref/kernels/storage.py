@@ -26,7 +26,9 @@ STORAGES = ("memory", "lazy", "auto")
 PRECISIONS = ("float64", "float32")
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _DEFAULT, _SHARE = 2 * 10**9, 0.25
-"""The default cache: 2 GB, or this share of the free memory if that is less."""
+"""The default cache: 2 GB, or what all samples take, or this share of the free memory if that is less."""
+_EACH = 16
+"""Bytes for each pair of samples: where all of them are support vectors a solver has one matrix of theirs twice."""
 _MEMORY = 0.5
 """Share of the free memory that matrices may take under storage="auto"."""
 _BESIDE = 5
@@ -50,14 +52,14 @@ def chosen(kernels: int, n: int, *, shown: bool) -> tuple[str, str]:
     return kept, why
 
 
-def checked_cache(cache: Any) -> int:
-    """Bytes from a number or a text such as "500MB"; by default 2 GB, or a quarter of the free memory if that is less.
+def checked_cache(cache: Any, n: int) -> int:
+    """Bytes from a number or a text such as "500MB"; by default what n samples take, within a quarter of what is free.
 
     `InvalidParameter` for another text, less than 0 or more than there is memory, `InvalidType` for something else.
     """
     free = free_memory()
     if cache is None:
-        return int(min(_DEFAULT, _SHARE * free))
+        return int(min(max(_DEFAULT, _EACH * n * n), _SHARE * free))
     size = cache
     if isinstance(cache, str):
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", cache.upper())

@@ -343,9 +343,18 @@ def test_auto_says_what_it_chose(X, monkeypatch):
     assert "chose 'lazy'" in lazy.choice
 
 
+@pytest.mark.parametrize(
+    ("free", "n", "cache"), [(20e9, 40, 2e9), (20e9, 12000, 2.304e9), (20e9, 60000, 5e9), (1e9, 40, 0.25e9)]
+)
+def test_the_default_cache_has_room_for_what_a_solver_needs_of_all_samples(monkeypatch, free, n, cache):
+    """Of 4,000 samples, 3,788 of them support vectors, half as much room took 16 times as long."""
+    monkeypatch.setattr(storage, "free_memory", lambda: free)
+    assert storage.checked_cache(None, n) == cache
+
+
 def test_the_squares_of_all_of_a_part_are_computed_once(X, monkeypatch):
     """Where there is room for the distances, other weights need no others; the entries are those in memory."""
-    assert storage.checked_cache("1KB") == storage.checked_cache("0.001mb") == 1000
+    assert storage.checked_cache("1KB", 40) == storage.checked_cache("0.001mb", 40) == 1000
     lazy = gaussian([1.0, 2.0]).fit(X, storage="lazy", cache="1MB")
     held, some = gaussian([1.0, 2.0]).fit(X), np.arange(5, 35)
     part, made, squares = lazy.part(some), [], Block._squares
