@@ -19,8 +19,8 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 from weakref import WeakSet
 
 from mklref.exceptions import InvalidParameter
@@ -44,6 +44,7 @@ else:
             return value
 
 
+F = TypeVar("F", bound=Callable[..., Any])
 _share: ContextVar[int] = ContextVar("share", default=sys.maxsize)
 _LARGE = 1500
 """Order of a large factorisation."""
@@ -144,6 +145,20 @@ def blas_threads(order: int = 1) -> Iterator[None]:
         return
     with _ONE_THREAD.held():
         yield
+
+
+def as_in_solvers(method: F) -> F:
+    """A method of something with a `problem`, with as many threads of BLAS as its solver has.
+
+    More give other bits, and lose most of their time where cores are busy.
+    """
+
+    @wraps(method)
+    def limited(point: Any, *given: Any, **named: Any) -> Any:
+        with blas_threads(point.problem.n_samples):
+            return method(point, *given, **named)
+
+    return cast(F, limited)
 
 
 _before: dict[Any, int] = {}

@@ -23,7 +23,7 @@ import numpy as np
 import scipy.linalg
 from scipy.linalg.lapack import dpotri, dsygst
 
-from mklref._threads import cached_property
+from mklref._threads import as_in_solvers, blas_threads, cached_property
 from mklref._typing import Array
 from mklref._validate import checked_number
 from mklref.evidence.newton import residuals
@@ -100,7 +100,7 @@ class MarginalLikelihood:
     def _evaluate(self, problem: EvidenceProblem, weights: Array, noise_variance: float) -> bool:
         """Whether phi and its gradient are finite in float64."""
         self.problem, self.weights, self.noise_variance = problem, weights, noise_variance
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"), blas_threads(problem.n_samples):
             factor = cholesky(problem.covariance(weights, noise_variance))
             if factor is None:
                 return False
@@ -113,6 +113,7 @@ class MarginalLikelihood:
             return bool(np.isfinite(self.value) and np.isfinite(self.gradient).all())
 
     @np.errstate(all="ignore")
+    @as_in_solvers
     def _evaluate_elsewhere(self) -> bool:
         """The same in coordinates in which Kbar has a Cholesky factor."""
         here = self.weights, self.noise_variance
@@ -137,6 +138,7 @@ class MarginalLikelihood:
         return self._factor
 
     @np.errstate(all="ignore")  # what is not finite is no point
+    @as_in_solvers
     def whitened(self, late: Callable[[], bool] = lambda: False) -> MarginalLikelihood | None:
         """The same point where rounding moves its derivatives by next to nothing.
 
@@ -149,6 +151,7 @@ class MarginalLikelihood:
             return None
 
     @cached_property
+    @as_in_solvers
     def condition(self) -> float:
         """d'|Kbar^{-1}|d / n with d_i = Kbar_ii^{1/2}, which is 1 for a diagonal Kbar."""
         return float(self._lengths @ np.abs(self._inverse) @ self._lengths) / self.problem.n_samples
@@ -178,6 +181,7 @@ class MarginalLikelihood:
 
     @cached_property
     @np.errstate(over="ignore", invalid="ignore")
+    @as_in_solvers
     def residual_rounding(self) -> float:
         """How far rounding may have moved a residual of `Stationarity`: an estimate, about four standard deviations.
 
@@ -267,11 +271,13 @@ class MarginalLikelihood:
         index = np.arange(len(self.squares)) if index is None else index
         return np.asarray(self.fit_hessian(index, units) - 0.5 * self.trace_products(index, units))
 
+    @as_in_solvers
     def fit_hessian(self, index: Any, units: Any = 1.0) -> Array:
         """alpha'K_m Kbar^{-1} K_l alpha: the Hessian of 1/2 y'Kbar^{-1} y in units x, variables `index`, (k, k)."""
         whitened = self._half_solved(self._images[index].T) / units
         return np.asarray(whitened.T @ whitened)
 
+    @as_in_solvers
     def trace_products(self, index: Any, units: Any = 1.0) -> Array:
         """tr(Kbar^{-1} K_m Kbar^{-1} K_l): minus the Hessian of log det Kbar in units x, variables `index`, (k, k)."""
         n, factor = self.problem.n_samples, np.asfortranarray(self._factor)
@@ -283,6 +289,7 @@ class MarginalLikelihood:
         return np.asarray(flat @ flat.T)
 
     @cached_property
+    @as_in_solvers
     def lowest_curvature(self) -> tuple[float, Array]:
         """`Stationarity.curvature` and its eigenvector (zeros if there is none), one entry for each variable."""
         slopes = self.gradient / self.units

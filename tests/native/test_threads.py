@@ -21,6 +21,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 import mklref
 from mklref import _threads, native, reference
 from mklref._threads import blas_threads
+from mklref.evidence import EvidenceProblem, MarginalLikelihood, likelihood, stationarity
 from mklref.exceptions import MKLWarning, SolverFailure, warn
 from mklref.kernels import ArrayStack, evaluation, gaussian
 from mklref.machines import machine
@@ -94,6 +95,31 @@ def test_the_last_certificate_leaves_one_thread_to_blas(monkeypatch):
     with threadpool_limits(2, user_api="blas"):
         mklref.solve(make_problem(loss="hinge", seed=6, n=40))
     assert seen == [{1}]
+
+
+@pytest.mark.parametrize(
+    ("name", "ask"),
+    [
+        ("cholesky", lambda problem: MarginalLikelihood(problem, [1.0, 1.0, 1.0])),
+        ("dpotri", lambda problem: MarginalLikelihood.at(problem, np.ones(3))),
+        ("dsygst", lambda problem: MarginalLikelihood(problem, [1.0, 1.0, 1.0]).trace_products([0, 1], units=1.0)),
+        ("dsygst", lambda problem: MarginalLikelihood(problem, [1.0, 1.0, 1.0]).lowest_curvature),
+        ("whitened", lambda problem: MarginalLikelihood(problem, [1.0, 1.0, 1.0]).whitened()),
+        ("dpotri", lambda problem: stationarity(problem, [1.0, 1.0, 1.0])),
+    ],
+)
+def test_a_marginal_likelihood_has_the_threads_of_its_solver(monkeypatch, name, ask):
+    honest, seen = getattr(likelihood, name), set()
+
+    def observed(*given, **options):
+        seen.update(blas_now())
+        return honest(*given, **options)
+
+    monkeypatch.setattr(likelihood, name, observed)
+    problem = EvidenceProblem(make_problem(loss="hinge", seed=6, n=40, M=3).kernels, np.sin(np.arange(40.0)), 0.1)
+    with threadpool_limits(2, user_api="blas"):
+        ask(problem)
+    assert seen == {1}
 
 
 @pytest.mark.parametrize(("method", "call"), [("__enter__", 1), ("__enter__", 2), ("__exit__", 1), ("__exit__", 2)])
