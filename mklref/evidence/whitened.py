@@ -14,6 +14,7 @@ row.
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -29,6 +30,8 @@ _DIGITS = 110
 """Bits beside the largest entry of its row at which a factor is cut off."""
 _RAISED = 4.0 * float(np.finfo(float).eps)
 """More noise beside a covariance that float64 lost, as a share of its diagonal: for each sample and kernel."""
+_SURE = 80
+"""Bits, fewer than a product of two slices leaves right, to which a negative value is one."""
 _MOST_RAISES = 3
 """Coordinates after which no digit of the kernels is left."""
 _MOST = 8
@@ -107,6 +110,8 @@ def definite(problem: EvidenceProblem, weights: Array, noise_variance: float) ->
     for _ in range(_MOST_RAISES):
         total = problem.covariance(weights, noise_variance)
         if (factor := cholesky(total)) is None:
+            if _is_indefinite(problem, weights, noise_variance, total):
+                break
             total.flat[:: len(total) + 1] += raised * problem.lengths(weights, noise_variance) ** 2
             if (factor := cholesky(total)) is None:
                 break
@@ -116,6 +121,26 @@ def definite(problem: EvidenceProblem, weights: Array, noise_variance: float) ->
             break
         problem = whitened(problem, factor, weights, noise_variance)
     return None
+
+
+def _is_indefinite(problem: EvidenceProblem, weights: Array, noise_variance: float, total: Array) -> bool:
+    """Whether v'Kbar v < 0 for the matrices as given: a proof that Kbar is in no coordinates definite, from one v.
+
+    v is the eigenvector of the smallest eigenvalue that float64 sees; the form is evaluated in about twice its digits.
+    """
+    if isinstance(problem, Whitened) or not np.isfinite(total).all():
+        return False
+    v = np.linalg.eigh(total)[1][:, 0]
+    row, exactly = _sliced(v[None]), [Fraction(value) for value in v.tolist()]
+    form, size = Fraction(noise_variance) * sum(value * value for value in exactly), noise_variance
+    for weight, matrix in zip(weights.tolist(), problem.kernels.matrices, strict=True):
+        image = _product(row, _sliced(matrix.astype(np.float64)), lambda: False)
+        if not np.isfinite(image).all():
+            return False
+        parts = zip(exactly, image[0][0].tolist(), image[1][0].tolist(), strict=True)
+        form += Fraction(weight) * sum(value * (Fraction(high) + Fraction(low)) for value, high, low in parts)
+        size += weight * float(np.abs(matrix).max())
+    return bool(np.isfinite(size)) and form < -Fraction(size) * len(v) / 2**_SURE
 
 
 class _Sliced(NamedTuple):
@@ -140,14 +165,15 @@ def _sliced(high: Array, low: Any = 0.0) -> _Sliced:
 
 
 def _product(left: _Sliced, right: _Sliced, late: Callable[[], bool]) -> tuple[Array, Array]:
-    """The product of `left`, lower triangular, and the transpose of `right`, and what float64 leaves of it."""
+    """The product of `left`, lower triangular or a row, and the transpose of `right`, and what float64 leaves of it."""
     high, low = (np.zeros((len(left.units), len(right.units)), order="F") for _ in range(2))
     for order in reversed(range(len(left.slices))):
         term = np.zeros_like(high)
         for j in range(order + 1):
             if late():
                 raise OutOfTime
-            term += dtrmm(1.0, left.slices[j].T, right.slices[order - j].T, trans_a=1)
+            A, B = left.slices[j], right.slices[order - j]
+            term += A @ B.T if len(A) == 1 else dtrmm(1.0, A.T, B.T, trans_a=1)
         total = high + term
         back = total - high
         low += (high - (total - back)) + (term - back)

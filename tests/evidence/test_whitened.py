@@ -20,7 +20,7 @@ from mklref.evidence import (
     stationarity,
 )
 from mklref.evidence.likelihood import judge
-from mklref.evidence.whitened import _product, _sliced
+from mklref.evidence.whitened import _is_indefinite, _product, _sliced
 from mklref.exceptions import InvalidParameter
 
 
@@ -280,3 +280,22 @@ def test_a_covariance_that_the_kernels_as_given_make_indefinite_is_not_changed()
     problem = EvidenceProblem([np.array([[1.0, 1.0], [1.0, np.nextafter(1.0, 0.0)]])], [1.0, 1.0], 1e-17)
     point = MarginalLikelihood.at(problem, np.ones(1))
     assert point is None or point.whitened() is None
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0**1000, 2.0**-1000])
+def test_an_indefinite_covariance_is_refused_before_other_coordinates_are_made(monkeypatch, scale):
+    """An eigenvalue of -7/8 2^-47; coordinates cost n^3 operations with twice the digits, and are of no avail."""
+    monkeypatch.setattr("mklref.evidence.whitened.whitened", Mock(side_effect=AssertionError))
+    K = np.ones((8, 8))
+    K[7, 7] -= 2.0**-47
+    with pytest.raises(InvalidParameter, match="singular"):
+        MarginalLikelihood(EvidenceProblem([K * scale, np.zeros((8, 8))], np.ones(8), 1e-17), [1.0 / scale, 0.0])
+
+
+@pytest.mark.parametrize(("noise", "indefinite"), [(2.0**-47, False), (0.8 * 2.0**-47, True)])
+def test_only_a_negative_form_is_called_indefinite(noise, indefinite):
+    K = np.ones((8, 8))
+    K[7, 7] -= 2.0**-47
+    problem = EvidenceProblem([K], np.ones(8), noise)
+    weights = np.ones(1)
+    assert _is_indefinite(problem, weights, noise, problem.covariance(weights, 0.0)) is indefinite
