@@ -45,8 +45,9 @@ _MOST = 60
 """With more active kernels than this at the centre, they have to earn their place in the program again."""
 _CANDIDATES = 20
 """Kernels of largest q that join the active ones before the first solve; violators join later."""
-_PROGRAMS, _ALIKE, _SHORTEST = 4, 1e-3, 1e-3
-"""Quadratic programs for C, the last one that agrees with it to this share of the promise; the shortest step to one."""
+_PROGRAMS, _ALIKE, _SHORTEST = 20, 1e-4, 1e-3
+"""Quadratic programs for C, each of which lets weights grow by a half at least; the last one agrees with it to this
+share of the promise. The shortest step to one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,13 +94,14 @@ def step(
     # Weights, and the squares of kernels that have none, are compared: in units in which psi makes no difference.
     psi, units, weights = psi.of(kernels), psi.units[kernels], np.zeros_like(centre)
     alike = Polyhedral(psi.cost / units, psi.mu, None if psi.normal is None else psi.normal / units)
-    # With a fixed sum weights are not all far too small, and it costs more than it saves; so it does where W knows few
-    # directions, or the last step has told that it misses some.
-    bent = psi.normal is None and near == 0.0 and len(W) > np.count_nonzero(centre)
-    minimised = bent_step if bent else sparse_step
-    found = minimised(alike, Q[:, kernels] / units, D, W / units, centre[kernels] * units, unit, near)
+    # It does not bend where W knows few directions, or the last step has told that it misses some. C is added to the
+    # largest cut: where that is another one than that of the centre, such as J >= 0, it rises along with the weights,
+    # and they would at most double.
+    bent = near == 0.0 and len(W) > np.count_nonzero(centre)
+    minimised, k = (bent_step, 1) if bent else (sparse_step, len(cuts))
+    found = minimised(alike, Q[:k, kernels] / units, D[:k], W / units, centre[kernels] * units, unit, near)
     weights[kernels] = found.weights / units
-    return found._replace(weights=weights)
+    return found._replace(weights=weights, mixture=np.append(found.mixture, np.zeros(len(cuts) - k)))
 
 
 def shortened(regularizer: Regularizer, cut: Cut, W: Array, centre: Array, kernels: Any, found: Step) -> Step:

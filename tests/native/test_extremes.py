@@ -255,7 +255,7 @@ def test_a_function_whose_lower_bound_rounding_hides_is_returned_with_one_that_i
     """beta'K_1 beta = 0 is below the rounding of K_1, so that its bound is below 0, the one of f = 0."""
     if not sharp:  # as if there were too many entries
         monkeypatch.setattr("mklref.certificate.numerical._sharper", lambda *_: None)
-    for seed, share in ((0, 1.0), (2, 0.999), (3, 0.999), (5, 0.999)):  # of 0 one is found by some BLAS only
+    for seed, share in ((0, 1.0), (2, 0.999), (3, 0.999), (7, 0.999)):  # of 0 one is found by some BLAS only
         rng = np.random.default_rng(seed)
         A, B = rng.normal(size=(12, 1)), rng.normal(size=(12, 12))
         kernels, y = [1e9 * (A @ A.T), 1e-9 * (B @ B.T)], rng.normal(size=12)
