@@ -265,9 +265,9 @@ class Loop:
             if self.psi is not None:
                 watch_the_largest(self.machine, centre, self.units)
             self._W = machine.hessian_root(np.flatnonzero(machine.forms.watched))
-        cuts, kernels = self._cuts_at(centre), np.flatnonzero(machine.forms.watched)
-        W = self.trust * self._W
-        model = step(regularizer, cuts, W, centre.weights, kernels, self.unit, self.near, self.recorder.deadline)
+        cuts, kernels, W = self._cuts_at(centre), np.flatnonzero(machine.forms.watched), self.trust * self._W
+        others = self.unit, self.near, self.recorder.deadline, self.trust == 1.0
+        model = step(regularizer, cuts, W, centre.weights, kernels, *others)
         if centre.merit - model.value < -max(2.0 * centre.inner_gap, self.target):
             # The cut of the centre is its merit, which no minimum is above: this one is beyond double precision. With
             # one cut it is a Newton step, which is shortened, or where it leads up all the way gives place to a bundle;

@@ -45,7 +45,7 @@ _MOST = 60
 """With more active kernels than this at the centre, they have to earn their place in the program again."""
 _CANDIDATES = 20
 """Kernels of largest q that join the active ones before the first solve; violators join later."""
-_PROGRAMS, _ALIKE, _SHORTEST = 20, 1e-4, 1e-3
+_PROGRAMS, _ALIKE, _SHORTEST = 20, 1e-3, 1e-3
 """Quadratic programs for C, each of which lets weights grow by a half at least; the last one agrees with it to this
 share of the promise. The shortest step to one."""
 
@@ -80,11 +80,13 @@ def step(
     unit: float = 0.0,
     near: float = 0.0,
     deadline: float = np.inf,
+    trusted: bool = True,
 ) -> Step:
     """Minimise the model plus psi over the weights of these k kernels, or all; the others stay 0, and W is (f, k).
 
     `unit` is the order of the weights, in those of psi, where those of the centre are much smaller, and `near` a
-    curvature of all of them, in units of the largest, which sparse steps have beside W.
+    curvature of all of them, in units of the largest, which sparse steps have beside W. A W that has misled is not
+    `trusted` to tell how it bends.
     """
     psi = regularizer.polyhedral(len(centre))
     Q, D = np.array([cut.squares for cut in cuts]), np.array([cut.dual_term for cut in cuts])
@@ -94,10 +96,10 @@ def step(
     # Weights, and the squares of kernels that have none, are compared: in units in which psi makes no difference.
     psi, units, weights = psi.of(kernels), psi.units[kernels], np.zeros_like(centre)
     alike = Polyhedral(psi.cost / units, psi.mu, None if psi.normal is None else psi.normal / units)
-    # It does not bend where W knows few directions, or the last step has told that it misses some. C is added to the
-    # largest cut: where that is another one than that of the centre, such as J >= 0, it rises along with the weights,
-    # and they would at most double.
-    bent = near == 0.0 and len(W) > np.count_nonzero(centre)
+    # It does not bend where W knows few directions or has misled, or the last step has told that it misses some. C is
+    # added to the largest cut: where that is another one than that of the centre, such as J >= 0, it rises along with
+    # the weights, and they would at most double.
+    bent = trusted and near == 0.0 and len(W) > np.count_nonzero(centre)
     minimised, k = (bent_step, 1) if bent else (sparse_step, len(cuts))
     found = minimised(alike, Q[:k, kernels] / units, D[:k], W / units, centre[kernels] * units, unit, near)
     weights[kernels] = found.weights / units

