@@ -95,9 +95,8 @@ def programs_of_a_step(seed, monkeypatch):
             return super().solve(x, *options)
 
     monkeypatch.setattr(step, "QuadraticProgram", Noted)
-    monkeypatch.setattr(step, "bent_step", step.sparse_step)
     rng, penalty = np.random.default_rng(seed), HalfPower(1)
-    step.step(penalty, *random_bundle(rng, penalty, cuts=3, rows=60, kernels=100, possible=False))
+    step.step(penalty, *random_bundle(rng, penalty, cuts=3, rows=60, kernels=100, possible=False), trusted=False)
     return programs
 
 
