@@ -59,6 +59,7 @@ REGULARIZERS = {
     mklref.Lp(np.inf): (r"\lVert\rho\rVert_{2}^2", r"(g_m^2)_m \rVert_{1}", r"\lVert\theta\rVert_{\infty} \le 1"),
     mklref.BlockNorm(2): (r"\lVert\rho\rVert_{2}^2", r"(g_m^2)_m \rVert_{1}", r"\lVert\theta\rVert_{\infty} \le 1"),
     mklref.BlockNorm(3): (r"\lVert\rho\rVert_{3}^2", r"\lVert g\rVert_{3/2}^2", None),
+    mklref.BlockNorm(np.inf): (r"\lVert\rho\rVert_{\infty}^2", r"\lVert g\rVert_{1}^2", None),
     mklref.WeightedLp(2, [1.0, 2.0, 3.0]): (r"\rVert_{4/3}^2", r"(s_m g_m^2)_m \right\rVert_{2}", r"\rVert_{2} \le 1"),
     mklref.Fixed([1.0, 2.0, 0.0]): (r"\rho_m^2 / w_m", r"w_m\, g_m^2", r"\theta_m \le w_m"),
     mklref.Mahalanobis(np.eye(3)): (r"\rho_m^2 / \theta_m", r"u^\top E\, u", r"\theta^\top E^{-1} \theta \le 1"),
@@ -74,6 +75,7 @@ REGULARIZERS = {
         r"\tfrac{1}{6} \sum_m \theta_m^{3}",
     ),
     mklref.Power(1): (r"\sum_m \rho_m", r"g_m \le 1", r"\sum_m \theta_m"),
+    mklref.Power(np.inf): (r"+ \tfrac12 \sum_m \rho_m^{2}", r"- \tfrac12 \sum_m g_m^2", r"\theta_m \le 1"),
     HalfPower(1.5): (
         r"\rho_m^{3/2}",
         r"\tfrac{1}{4} \sum_m \left(\tfrac{4}{3}\, g_m\right)^{3}",
@@ -81,6 +83,7 @@ REGULARIZERS = {
     ),
     mklref.WeightedL1([1.0, 2.0, 3.0]): (r"\omega_m\, \rho_m", r"g_m \le \omega_m", r"\omega_m^2\, \theta_m"),
     mklref.Tikhonov(2, 2): (r"(2)^{1/3} \lVert\rho\rVert_{4/3}^{4/3}", "0.03125", r"2\, \lVert\theta\rVert_{2}^2"),
+    mklref.Tikhonov(2, 1): (r"\frac{3}{4^{2/3}}  \lVert\rho", r"0.0625\, \lVert", r"+ \lVert\theta\rVert_{2}^2"),
     mklref.Tikhonov(2, 1 / 16): (r"(0.0625)^{1/3} \lVert\rho", r"- \lVert (g_m^2)_m \rVert_{2}^2", "0.0625\\, "),
     mklref.ConcaveBlock(PowerRoot(3)): (
         r"\tfrac{2}{3} \sum_m \rho_m^{3/2}",
@@ -146,7 +149,11 @@ def test_the_loss_is_written_out(loss, value, domain):
     assert domain in (dual := problem.to_latex("dual"))
     quadratic = np.isfinite(problem.loss.smoothness) and loss != "logistic"
     assert (r"- \frac12 \sum_i \beta_i^2 / C" in dual) == quadratic
-    assert (", b}" in problem.to_latex().replace("\\;", "")) == problem.intercept
+    for name in ("", "mixed_norm"):
+        stated = problem.to_latex(name or None)
+        assert bool(re.search(r", *b}", re.sub(r"\\[;,]", "", stated))) == problem.intercept
+        assert bool(re.search(r"\^2 \+ b,", stated)) == (loss == "one_class")  # c_b b
+    assert (r"\mathbf 1^\top\beta = " in dual) == problem.intercept
     assert ("f_m(x_i) + b" in problem.to_latex()) == problem.intercept
     assert problem._repr_latex_() == f"$$ {problem.to_latex()} $$"
     assert len(LOSSES) == 10
@@ -219,9 +226,10 @@ def test_a_statement_of_a_problem_says_what_belongs_to_it():
     classes = mklref.MulticlassProblem(K, np.arange(8) % 3, intercept=False)
     assert "b" not in re.sub(r"\\\w+", "", classes.to_latex("multiclass"))
     assert r"t = f + b" in _latex.statement("sdp")
-    weighted = PROBLEM.replace(sample_weight=np.ones(8), regularizer=mklref.BlockNorm(3))
-    assert r"\sum_{i=1}^{n} c_i\, \max(0" in weighted.to_latex()
-    assert r"\lVert\vartheta\rVert_{3} \le 1" in weighted.to_latex("sup_block_norm")
+    for q, r in ((2, r"\infty"), (3, "3"), (4, "2"), (np.inf, "1")):
+        weighted = PROBLEM.replace(sample_weight=np.ones(8), regularizer=mklref.BlockNorm(q))
+        assert r"\sum_{i=1}^{n} c_i\, \max(0" in weighted.to_latex()
+        assert rf"\lVert\vartheta\rVert_{{{r}}} \le 1" in weighted.to_latex("sup_block_norm")
     groups = PROBLEM.replace(regularizer=mklref.Groups([[0, 1], [2]], p=0.25, q=0.5))
     assert r"\sigma_{1,\ell}^{-1/4} \sum_{m \in G_\ell} \sigma_{2,m}^{-1/2}" in groups.to_latex("groups")
     composite = r"d_\ell^{1/7} \left(\sum_{m \in G_\ell} \lVert v_m\rVert^{4/3}\right)^{6/7}\right)^{7/4}"

@@ -154,7 +154,17 @@ def test_false_claims_are_named():
 
 
 @pytest.mark.parametrize(
-    ("factor", "said"), [(2.0, "twice that"), (-1.0, "minus that: a dual"), (1 / 24, "1/n times"), (1 / 3, "1/C times")]
+    ("factor", "said"),
+    [
+        (2.0, "twice that"),
+        (0.5, "half that"),
+        (-1.0, "minus that: a dual"),
+        (-2.0, "minus twice that"),
+        (1 / 24, "1/n times"),
+        (24.0, "n times"),
+        (1 / 3, "1/C times"),
+        (3.0, "C times"),
+    ],
 )
 def test_the_convention_of_a_claimed_objective_is_named(factor, said):
     problem, good = solved()

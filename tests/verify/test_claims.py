@@ -146,6 +146,7 @@ def bigger(text):
     return (1.5 * float.fromhex(text)).hex()
 
 
+RADII = [x.hex() for x in (1e-9, 0.0, -1e-9, 0.0)]
 LIES = {
     "weights": (("point", "weights", 0), bigger, "upper = "),
     "dual variable": (("point", "dual_coef", 3), lambda text: (float.fromhex(text) + 2.0**-52).hex(), "sum to"),
@@ -158,6 +159,7 @@ LIES = {
     "delta": (("claim", "delta"), lambda texts: [(1e-9).hex()] * len(texts), "tier 1 does not go with"),
     "tier": (("claim", "tier"), 2, "tier 2 does not go with"),
     "negative weight": (("point", "weights", 0), (-1.0).hex(), "a weight or a radius is negative"),
+    "negative radius": (("claim",), lambda own: {**own, "tier": 2, "delta": RADII}, "a weight or a radius is negative"),
     "not a number": (("claim", "lower"), "nan", "are no bounds"),
     "infinite lower bound": (("claim", "lower"), "inf", "are no bounds"),
     "infinite upper bound": (("claim", "upper"), "-inf", "are no bounds"),
@@ -244,12 +246,17 @@ def test_the_proof_of_definiteness_does_not_believe_the_factor(wrong, rng, monke
     assert not verify.semidefinite(K, 0.0)
 
 
-def test_the_proof_of_definiteness_counts_the_rounding_of_its_products(monkeypatch):
-    """A residual of three quarters of what was subtracted leaves too little room for it."""
-    genuine = np.linalg.cholesky
-    for wrong, proven in ((2e-15, True), (1.5e-14, False)):
-        monkeypatch.setattr(np.linalg, "cholesky", lambda A, wrong=wrong: (1.0 + wrong) * genuine(A))
-        assert verify.semidefinite(np.eye(30), 0.0) is proven
+@pytest.mark.parametrize(("n", "near"), [(4, 0.1), (300, 5e-3)])
+def test_the_proof_of_definiteness_allows_a_residual_less_what_rounding_adds(n, near, monkeypatch):
+    """Of I/2 + I/2, where ||R||_F is sqrt(n) times one entry: rounding in products by pieces, and in the diagonal."""
+    terms = min(n, 128) + n // 128 + 1
+    c = 0.95 * (terms + 3) * 2.0**-52 * n
+    room = c / 1.001 - (terms + 1) * 2.0**-53 * n - 2.0**-52 * np.sqrt(n)
+    for share, proven in ((1.0 - near, True), (1.0 + near, False)):
+        for sign in (-1.0, 1.0):
+            root = np.sqrt(1.0 - c + sign * share * room / np.sqrt(n))
+            monkeypatch.setattr(np.linalg, "cholesky", lambda A, root=root: root * np.eye(n))
+            assert verify.semidefinite(0.5 * np.eye(n), 0.5) is proven
 
 
 @pytest.mark.parametrize("lower", [-1e300, -1.0, -math.inf])

@@ -30,6 +30,7 @@ def test_the_program_confirms(files, capsys):
     output = capsys.readouterr().out
     assert output.splitlines()[0] == "data: SHA-256 of kernels and targets as certified"
     assert output.endswith("CONFIRMED\n")
+    assert "not read" not in output
 
 
 def test_save_writes_both_files(case, tmp_path):
