@@ -17,12 +17,14 @@ from mklref.certificate.bounds import unit_of
 from mklref.losses import EpsilonInsensitive, Huber, Pinball, SquaredEpsilonInsensitive
 from mklref.regularizers import Fixed, Lp, Tikhonov
 
+WEIGHTS = 1.0 + np.arange(12) % 3
+
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_true_certificates_are_confirmed(loss, regularizer):
-    problem = make_problem(loss=loss, regularizer=regularizer, n=12, seed=3)
+    problem = make_problem(loss=loss, regularizer=regularizer, n=12, seed=3, sample_weight=WEIGHTS)
     facts = document(problem, "exact" if regularizer == REGULARIZERS[0] else "fast")
     confirmed = verify.verify(facts, problem.kernels.dense(), problem.y)
     assert [line.split(":")[0] for line in confirmed] == [
@@ -71,7 +73,7 @@ def test_bounds_that_are_the_objectives_are_confirmed():
 @pytest.mark.parametrize("side", ["lower", "upper"])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_a_bound_that_is_too_sharp_by_1e_10_is_refuted(loss, side):
-    problem = make_problem(loss=loss, regularizer=Tikhonov(1.5, 0.7), n=12, seed=4)
+    problem = make_problem(loss=loss, regularizer=Tikhonov(1.5, 0.7), n=12, seed=4, sample_weight=WEIGHTS)
     facts = document(problem, "exact", delta=1e-6)
     sign = 1.0 if side == "lower" else -1.0
     value = float.fromhex(facts["claim"][side])
