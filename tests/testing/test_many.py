@@ -150,6 +150,11 @@ def test_rtol_is_relative_to_the_optimum(problem, optimum):
         check_value(problem, optimum * (1 + 1.2e-4), rtol=1e-4)
 
 
+def test_a_value_is_not_checked_where_no_interval_is_narrow_enough(problem, optimum):
+    with pytest.raises(AssertionError, match=r"^not checked: .*, allowed 1\.0e-16; give a larger rtol"):
+        check_value(problem, optimum, rtol=1e-15)
+
+
 def test_a_multiclass_model(problem):
     classes = MulticlassProblem(problem.kernels, np.arange(20) % 3, C=2.0)
     check_value(classes, reference.solve(classes, "multiclass").value)
