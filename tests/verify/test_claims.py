@@ -15,7 +15,7 @@ from makers import LOSSES, make_problem
 from mklref import certify, verify
 from mklref.certificate.bounds import unit_of
 from mklref.losses import EpsilonInsensitive, Huber, Pinball, SquaredEpsilonInsensitive
-from mklref.regularizers import Fixed, Lp, Tikhonov
+from mklref.regularizers import Fixed, Groups, Lp, Tikhonov
 
 WEIGHTS = 1.0 + np.arange(12) % 3
 
@@ -35,6 +35,13 @@ def test_true_certificates_are_confirmed(loss, regularizer):
         "relative gap",
         "kernels",
     ]
+
+
+@pytest.mark.parametrize(("p", "q"), [(0.0, 1.0), (1.0, 0.0), (0.0, 0.0)])
+def test_parameters_at_the_ends_of_their_ranges_are_confirmed(p, q):
+    regularizer = Groups([[0, 2], [1, 3]], p, q)
+    problem = make_problem(loss=EpsilonInsensitive(0.0), regularizer=regularizer, n=8, seed=3)
+    assert len(verify.verify(document(problem), problem.kernels.dense(), problem.y)) == 6
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)

@@ -67,6 +67,8 @@ STATEMENTS = {
     "epsilon": ("epsilon_insensitive", ("problem", "loss", "epsilon"), (-0.1).hex(), "epsilon = -0.1"),
     "delta": ("huber", ("problem", "loss", "delta"), (0.0).hex(), "delta = 0.0"),
     "tau": ("pinball", ("problem", "loss", "tau"), (1.0).hex(), "tau = 1.0"),
+    "tau zero": ("pinball", ("problem", "loss", "tau"), (0.0).hex(), "tau = 0.0"),
+    "infinite epsilon": ("epsilon_insensitive", ("problem", "loss", "epsilon"), "inf", "epsilon = inf"),
     "parameter of another loss": ("hinge", ("problem", "loss", "tau"), (0.5).hex(), "is stated by"),
     "targets": ("squared", ("problem", "loss"), {"name": "hinge"}, "needs targets -1 and 1"),
     "targets of one class": ("hinge", ("problem", "loss"), {"name": "one_class"}, "loss one_class needs targets 1"),
