@@ -240,6 +240,7 @@ def test_the_proof_is_that_of_one_machine_where_there_is_one(pair, backend):
     one = mklref.certify(binary, beta, rigorous=True, backend=backend)
     row = mklref.certify(two, beta[None], rigorous=True, backend=backend)
     assert (row.lower, row.upper, row.slack) == (one.lower, one.upper, one.slack)
+    assert verify.verify(row.to_dict(), two.kernels.dense(), (binary.y < 0.0).astype(float))
 
 
 @pytest.mark.parametrize(

@@ -37,7 +37,7 @@ def test_true_certificates_are_confirmed(loss, regularizer):
     ]
 
 
-@pytest.mark.parametrize(("p", "q"), [(0.0, 1.0), (1.0, 0.0), (0.0, 0.0)])
+@pytest.mark.parametrize(("p", "q"), [(0.0, 1.0), (1.0, 0.0), (0.0, 0.0), (0.5, 0.5 - 9e-10), (0.5, 0.5 + 9e-10)])
 def test_parameters_at_the_ends_of_their_ranges_are_confirmed(p, q):
     regularizer = Groups([[0, 2], [1, 3]], p, q)
     problem = make_problem(loss=EpsilonInsensitive(0.0), regularizer=regularizer, n=8, seed=3)
@@ -77,10 +77,13 @@ def test_bounds_that_are_the_objectives_are_confirmed():
         verify.verify(facts, problem.kernels.dense(), problem.y)
 
 
+SHARP = [*((loss, Tikhonov(1.5, 0.7)) for loss in LOSSES), *(("squared", own) for own in REGULARIZERS)]
+
+
 @pytest.mark.parametrize("side", ["lower", "upper"])
-@pytest.mark.parametrize("loss", LOSSES, ids=str)
-def test_a_bound_that_is_too_sharp_by_1e_10_is_refuted(loss, side):
-    problem = make_problem(loss=loss, regularizer=Tikhonov(1.5, 0.7), n=12, seed=4, sample_weight=WEIGHTS)
+@pytest.mark.parametrize(("loss", "regularizer"), SHARP, ids=str)
+def test_a_bound_that_is_too_sharp_by_1e_10_is_refuted(loss, regularizer, side):
+    problem = make_problem(loss=loss, regularizer=regularizer, n=12, seed=4, sample_weight=WEIGHTS)
     facts = document(problem, "exact", delta=1e-6)
     sign = 1.0 if side == "lower" else -1.0
     value = float.fromhex(facts["claim"][side])
@@ -173,6 +176,13 @@ LIES = {
     "infinite lower bound": (("claim", "lower"), "inf", "are no bounds"),
     "infinite upper bound": (("claim", "upper"), "-inf", "are no bounds"),
 }
+
+
+def test_a_positive_weight_where_the_fixed_one_is_0_is_refuted():
+    problem = make_problem(regularizer=Fixed([1.0, 0.5, 0.3, 0.0]), n=8)
+    facts = changed(document(problem), "point", "weights", 3, to=(1e-9).hex())
+    with pytest.raises(verify.Refuted, match="a kernel of fixed weight 0 has a positive weight"):
+        verify.verify(facts, problem.kernels.dense(), problem.y)
 
 
 @pytest.mark.parametrize("lie", LIES)
