@@ -34,6 +34,24 @@ def test_every_formulation_has_a_statement():
     assert list(_latex.STATEMENTS) == list(FORMULATIONS)
     for name in FORMULATIONS:
         assert_balanced(_latex.statement(name))
+    for name, (has, lacks) in GENERAL.items():
+        assert has in _latex.statement(name), name
+        assert lacks not in _latex.statement(name), name
+
+
+GENERAL = {
+    "mixed_norm": (r"R(\rho_1, \dots, \rho_M) + c_b\, b,\qquad \rho_m", r"\begin{cases}"),
+    "silp": (r"\sum_m \theta_m \le 1", r"\psi"),
+    "semi_infinite": (r"\tau + \psi(\theta)", r"\sum_m \theta_m \le 1"),
+    "block_norm": (r"\begin{cases} \frac12", r"\rho"),
+    "sup_block_norm": (r", \qquad r = \frac{q}{q-2}", r"\rho"),
+    "generalized_block_norm": (r"g\left(\lVert v_m\rVert^2\right)", r"\rho"),
+    "ivanov": (r"\sum_{m=1}^M \theta_m^p \le 1", r"\psi"),
+    "tikhonov": (r"\begin{cases} \mu", r"\psi"),
+    "hierarchical": ("t = Xw + b", r"\psi"),
+    "multiclass": (r"V(t_{i,p},\, y_{i,p})", "V(t_i"),
+}
+"""What a statement for any problem has, and what belongs to others."""
 
 
 def assert_balanced(latex):
@@ -123,6 +141,8 @@ def test_the_regulariser_is_written_out(regularizer):
         stated = problem.to_latex(name)
         assert_balanced(stated)
         assert parts.get(name, "") in stated
+        assert r"\begin{cases}" not in stated
+        assert not stated.endswith(r"\qquad ")
         assert "- 0 " not in stated
 
 

@@ -240,7 +240,7 @@ def test_what_is_proven_semidefinite_there_is(n, rng):
             assert verify.semidefinite(K, 0.0)
         below = K - (np.linalg.eigvalsh(K)[0] + 2.0 * shift) * np.eye(n)
         assert not verify.semidefinite(below, 0.0)
-    assert not verify.semidefinite(np.array([[1.0, 0.5], [0.4, 1.0]]), 0.0)
+    assert not verify.semidefinite(np.array([[1.0, 0.5], [np.nextafter(0.5, 1.0), 1.0]]), 0.0)
     assert verify.semidefinite(np.zeros((n, n)), 0.0)
 
 
