@@ -141,6 +141,33 @@ def test_the_logistic_loss_is_sharp_from_above_however_small_it_is(x):
     assert exact <= found <= exact * (1 + Fraction(1, 10**29))
 
 
+TINY = Fraction(1, 10**40)
+LEAST = Fraction(Decimal(-2000).exp())
+"""What smaller powers count as."""
+
+
+@pytest.mark.parametrize("x", [Fraction(1, 10**300), Fraction(1, 3), Fraction(0), Fraction(1), Fraction(7), 2 - TINY])
+def test_roots_powers_and_entropies_are_sharp_from_their_side(x):
+    """From above; entropies -a log(a/c) - (c - a) log((c - a)/c), here of c = 2, from below."""
+    near = Fraction(1, 10**28)
+    with localcontext(Context(prec=400)):
+        exact = {r: (Decimal(r) * verify._decimal(x).ln()).exp() for r in (0.125, 2.5, 4.0)} if x else {}
+        parts = [verify._decimal(a) for a in (x, 2 - x) if 0 < x < 2]
+        entropy = Fraction(sum((-a * (a / 2).ln() for a in parts), Decimal(0)))
+    with localcontext(verify._CONTEXT):
+        for r, power in exact.items():
+            assert Fraction(power) <= verify._power(x, Fraction(r)) <= max(Fraction(power), LEAST) * (1 + near)
+        assert x <= verify._root_up(x) ** 2 <= x * (1 + near)
+        for a in [x, 2 - x] if x <= 2 else []:
+            assert entropy * (1 - near) <= verify._entropy(a, Fraction(2)) <= entropy
+
+
+def test_targets_of_another_kind_state_no_problem():
+    for name, targets in (("hinge", [1, Fraction(1, 2)]), ("one_class", [1, -1])):
+        with pytest.raises(verify.Unreadable, match=f"loss {name} needs targets"):
+            verify._Loss({"name": name}, targets, [Fraction(1)] * 2)
+
+
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(2), Tikhonov(2, 0.25), Fixed([4.0, 9.0, 1.0, 0.5])], ids=str)
 def test_the_unit_of_a_one_class_machine_is_that_of_the_library(regularizer):
     problem = make_problem(loss="one_class", regularizer=regularizer, n=8, seed=1)
