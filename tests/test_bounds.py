@@ -86,12 +86,15 @@ def test_complexities_are_proportional_to_radius_signs_and_the_root_of_the_kerne
     closed = supremum(kernels, signs, 1.5)
     assert supremum(kernels, 2.0**600 * signs, 1.5) == pytest.approx(2.0**600 * closed, rel=1e-12)
     assert supremum(scale * kernels, signs, 1.5) == pytest.approx(np.sqrt(scale) * closed, rel=1e-12, abs=0.0)
+    beside = np.concatenate([0.0 * kernels, scale * kernels])
+    assert supremum(beside, signs, 1.5) == pytest.approx(np.sqrt(scale) * closed, rel=1e-12, abs=0.0)
     scaled = rademacher_complexity(kernels, 2.0, draws=20, radius=scale)
     assert scaled[:2] == pytest.approx([scale * value for value in estimate[:2]], rel=1e-12, abs=0.0)
 
 
 def test_an_estimate_has_its_standard_error_and_that_of_nothing_is_0():
     assert Estimate.of(np.array([1.0, 3.0])) == (2.0, 1.0, 2)
+    assert Estimate.of(np.array([0.0, 2.0**1000])) == pytest.approx((2.0**999, 2.0**999, 2), rel=1e-12)
     assert rademacher_complexity(np.zeros((2, 3, 3)), 2.0) == (0.0, 0.0, 1000)
 
 
@@ -242,6 +245,8 @@ KERNELS = np.array([np.eye(6), np.ones((6, 6))])
     [
         (lambda: complexity_bound(9, 1, 1), InvalidParameter, r"n_kernels = 1 must be .* at least 2: for one kernel"),
         (lambda: risk_bound(1.2, 9, 2, 1, lipschitz=1), InvalidParameter, r"empirical_risk = 1\.2 must lie in \[0, 1"),
+        (lambda: risk_bound(1, 9, 2, 1, lipschitz=1, delta=1.0), InvalidParameter, r"delta = 1\.0 must lie in \(0, 1\)"),
+        (lambda: risk_bound(1, 9, 2, 1, lipschitz=1, delta=0.0), InvalidParameter, r"delta = 0\.0 must lie in \(0, 1\)"),
         (lambda: margin_risk([1.0], [1.0, 1.0], 1.0), InvalidTarget, r"scores has shape \(1,\), y has shape \(2,\)"),
         (lambda: margin_risk([1.0, np.nan], [1.0, 1.0], 1.0), InvalidTarget, r"scores\[1\] is nan"),
         (lambda: margin_risk([1.0, 1.0], [1.0, 0.0], 1.0), InvalidTarget, r"y\[1\] = 0; labels are -1 and \+1"),
@@ -251,7 +256,7 @@ KERNELS = np.array([np.eye(6), np.ones((6, 6))])
         (lambda: rademacher_complexity(-KERNELS, 1), InvalidKernel, "is not positive semidefinite"),
         (lambda: supremum(KERNELS, np.ones(6), 1), InvalidParameter, r"signs has shape \(6,\); expected \(draws, 6\)"),
         (lambda: supremum(KERNELS, [[1, np.nan, 1, 1, 1, 1]], 1), InvalidParameter, r"signs\[0, 1\] is nan"),
-        (lambda: supremum(KERNELS, np.full((1, 6), 1e300), 1, radius=1e300), InvalidParameter, "lead beyond float64"),
+        (lambda: supremum(KERNELS, [[1] * 6, [1e300] * 6], 1, radius=1e300), InvalidParameter, "lead beyond float64"),
     ],
 )
 def test_arguments_of_bounds_are_refused_in_words_of_their_own(call, error, says):

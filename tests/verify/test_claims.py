@@ -117,6 +117,18 @@ def test_the_box_ends_where_that_of_the_library_does(loss):
                 theirs.require_box([Fraction(x) for x in beta.tolist()])
 
 
+@pytest.mark.parametrize("loss", KINKED, ids=str)
+def test_losses_and_dual_terms_are_those_of_the_library(loss, rng):
+    theirs, ours, y, costs = stated(loss)
+    for scores in (y, -y, y + 0.2, y - 3.0, 3.0 * rng.normal(size=len(y))):
+        found = [float(x) for x in theirs.values([Fraction(x) for x in scores.tolist()])]
+        np.testing.assert_allclose(found, ours.value(scores, y), rtol=1e-12, atol=1e-15)
+        beta = np.clip(0.3 * scores, *ours.box(y, costs))
+        assert float(theirs.dual([Fraction(x) for x in beta.tolist()])) == pytest.approx(
+            ours.dual_value(beta, y, costs), rel=1e-12, abs=1e-15
+        )
+
+
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("reach", [0.0, 0.25, 3.0])
 @pytest.mark.parametrize("loss", KINKED, ids=str)
