@@ -78,7 +78,7 @@ def test_monte_carlo_against_all_signs(p):
     assert estimate.draws == 3000
 
 
-@pytest.mark.parametrize("scale", [2.0**1016, 2.0**-900])
+@pytest.mark.parametrize("scale", [2.0**1017, 2.0**-900])
 def test_complexities_are_proportional_to_radius_signs_and_the_root_of_the_kernels(scale):
     """At any scale: sums of such kernels, and squares of such complexities, leave float64."""
     kernels = unit_kernels(3, n=9)
@@ -86,8 +86,9 @@ def test_complexities_are_proportional_to_radius_signs_and_the_root_of_the_kerne
     closed = supremum(kernels, signs, 1.5)
     assert supremum(kernels, 2.0**600 * signs, 1.5) == pytest.approx(2.0**600 * closed, rel=1e-12)
     assert supremum(scale * kernels, signs, 1.5) == pytest.approx(np.sqrt(scale) * closed, rel=1e-12, abs=0.0)
-    beside = np.concatenate([0.0 * kernels, scale * kernels])
-    assert supremum(beside, signs, 1.5) == pytest.approx(np.sqrt(scale) * closed, rel=1e-12, abs=0.0)
+    several = np.concatenate([0.0 * kernels, *[scale * kernels] * 2])  # of which the sum leaves float64
+    total = np.sqrt(2.0 * scale) * supremum(kernels, signs, np.inf)
+    assert supremum(several, signs, np.inf) == pytest.approx(total, rel=1e-12, abs=0.0)
     scaled = rademacher_complexity(kernels, 2.0, draws=20, radius=scale)
     assert scaled[:2] == pytest.approx([scale * value for value in estimate[:2]], rel=1e-12, abs=0.0)
 
