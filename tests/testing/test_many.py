@@ -1,6 +1,6 @@
 """`certify_many`: the certificates of `certify`, for one read of the kernels.
 
-`check_value`: the value of a model against the certified optimum.
+`check_value`: the value of a model against the certified optimum; and the value that a solver claims for its point.
 """
 
 from __future__ import annotations
@@ -9,14 +9,15 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from makers import make_problem
+from testing.planted import L2, solved
 
 import mklref
 from mklref import native, reference
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.kernels import ArrayStack
 from mklref.multiclass import MulticlassProblem
-from mklref.regularizers import Lp
-from mklref.testing import Answer, certify_many, check_value
+from mklref.regularizers import BlockNorm, Lp, Tikhonov
+from mklref.testing import Answer, certify_many, check_value, judge
 
 PATH = (10.0, 3.0, 1.0, 0.3)
 
@@ -172,3 +173,17 @@ def test_bad_arguments(problem):
     for rtol in (0.0, np.nan, 1.0):
         with pytest.raises(InvalidParameter, match="rtol"):
             check_value(problem, 1.0, rtol=rtol)
+
+
+@pytest.mark.parametrize("regularizer", [L2, Tikhonov(2, 0.3), BlockNorm(3)])
+@pytest.mark.parametrize("scale", [0.99, 1.01])
+def test_the_objective_in_functions_and_weights_is_no_false_claim(regularizer, scale):
+    """1/2 sum theta_m q_m + psi(theta) in place of R, for weights that are not the best ones; where R is a minimum."""
+    problem, (beta, theta, b) = solved("squared", regularizer)
+    theta, squares = scale * theta, problem.kernels.quadratic(beta)
+    upper = judge(problem, Answer(beta, theta, b), suspects=False).certificate.objective
+    psi = 0.3 * theta @ theta if isinstance(regularizer, Tikhonov) else 0.0
+    joint = upper - regularizer.value(theta * np.sqrt(squares)) + 0.5 * theta @ squares + psi
+    for objective, false in ((joint, regularizer.weight_form != "min"), (2.0 * upper - joint, True)):
+        findings = judge(problem, Answer(beta, theta, b, objective=objective), suspects=False).findings
+        assert ("claimed objective" in [finding.fault for finding in findings]) is false
