@@ -208,6 +208,10 @@ def test_predictions_that_are_interrupted_are_written_so_far(models, capsys, tmp
     assert main(["predict", str(models / "ill.npz"), str(models / "ill.csv"), "--out", str(out)]) == 130
     assert len(rows(out.read_text())) == 25
     assert capsys.readouterr().err.endswith("interrupted; predictions of the first 25 rows are there\n")
+    before = out.read_text()
+    interrupt(TableModel, "predict", 1)  # before there is anything to write
+    assert main(["predict", str(models / "ill.npz"), str(models / "ill.csv"), "--out", str(out), "--force"]) == 130
+    assert out.read_text() == before
 
 
 @pytest.mark.parametrize(
