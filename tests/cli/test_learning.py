@@ -17,7 +17,7 @@ from makers import rewrite
 import mklref
 from mklref import _path
 from mklref._files import read_arrays
-from mklref.cli import main, path, predict
+from mklref.cli import main, path as paths, predict
 from mklref.cli.model import TableModel
 from mklref.datasets import read_csv, read_frame
 from mklref.estimators import folds
@@ -160,8 +160,8 @@ def test_path_prints_writes_and_draws(folder, capsys):
 @pytest.mark.parametrize(("name", "lines"), [("grade", 9), ("amount", 8)])
 def test_path_of_classes_and_of_numbers(folder, run, monkeypatch, name, lines):
     """A machine for each class, and numbers in units of their standard deviation from their mean."""
-    stated, honest = [], path._problem
-    monkeypatch.setattr(path, "_problem", lambda *given: stated.append(honest(*given)) or stated[-1])
+    stated, honest = [], paths._problem
+    monkeypatch.setattr(paths, "_problem", lambda *given: stated.append(honest(*given)) or stated[-1])
     out = run(["path", str(folder / f"{name}.csv"), "--ignore", "name", *FAST, "--C", "0.1,1"]).out
     assert len(out.splitlines()) == lines
     assert len(stated[0].machines) == (3 if name == "grade" else 1)
