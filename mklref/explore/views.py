@@ -18,7 +18,7 @@ from mklref.solution import Solution
 
 LEFT, RIGHT, TOP, BOTTOM = 76, 14, 12, 36
 GRID = 40
-"""Points along each side of a decision function."""
+"""Cells along each side of a decision function."""
 MOST = 30
 """Kernels that a legend names."""
 
@@ -175,10 +175,10 @@ def legend(names: Sequence[str]) -> str:
 
 
 def grid_of(X: Array) -> tuple[Array, tuple[float, float], tuple[float, float]]:
-    """A grid around samples of two variables (GRID^2, 2), row by row from the top, and its sides."""
+    """The middles of GRID^2 cells around samples of two variables, row by row from the top, and the sides of all."""
     low, high = X.min(axis=0) - 0.5, X.max(axis=0) + 0.5
-    xs, ys = np.linspace(low[0], high[0], GRID), np.linspace(high[1], low[1], GRID)
-    return np.column_stack([a.ravel() for a in np.meshgrid(xs, ys)]), (low[0], high[0]), (low[1], high[1])
+    xs, ys = (low + (high - low) * ((np.arange(GRID)[:, None] + 0.5) / GRID)).T
+    return np.column_stack([a.ravel() for a in np.meshgrid(xs, ys[::-1])]), (low[0], high[0]), (low[1], high[1])
 
 
 def parts(solution: Solution, blocks: Array) -> Array:

@@ -1,0 +1,84 @@
+"""What the explorer draws is read back from its pictures, by the words at their axes and by the dots of the samples."""
+
+from __future__ import annotations
+
+import io
+import re
+from base64 import b64decode
+
+import numpy as np
+import pytest
+
+import mklref
+from mklref.explore import State, page, state as states, views, work
+
+SMALL = State(samples=20, kernels="rbf:0.5..2:2,linear")
+NUMBERS = r"[-\d.]+"
+
+
+def drawn(picture):
+    """The polylines of a picture, of which the axes are the last, and its texts: (x, y, words)."""
+    lines = [np.array(points.split(), dtype=str) for points in re.findall(r'<polyline points="(.*?)"', picture)]
+    points = [np.array([point.split(",") for point in line], dtype=float).reshape(-1, 2) for line in lines]
+    texts = re.findall(rf'<text x="({NUMBERS})" y="({NUMBERS})".*?>(.*?)<', picture)
+    return points, [(float(x), float(y), words) for x, y, words in texts]
+
+
+def heights(picture, scale=float):
+    """The curves of a picture as numbers, by the words beside its axis, and places from 0 to 1 along the other one."""
+    (*curves, axes), texts = drawn(picture)
+    beside = [(y - 4, scale(words)) for x, y, words in texts if x < axes[0, 0]]
+    assert {place for place, _ in beside} >= {axes[0, 1], axes[1, 1]}
+    (low, least), (high, most) = max(beside), min(beside)
+    read = [least + (most - least) * (curve[:, 1] - low) / (high - low) for curve in curves]
+    for place, number in beside:
+        assert number == pytest.approx(least + (most - least) * (place - low) / (high - low), abs=2e-3 * (most - least))
+    return read, [(curve[:, 0] - axes[1, 0]) / (axes[2, 0] - axes[1, 0]) for curve in curves]
+
+
+def test_curves_have_the_heights_that_the_words_beside_their_axes_say():
+    weights = np.array([[0.5, 0.0], [np.nan, np.nan], [0.25, 0.125], [0.0, 0.4]])
+    picture = views.paths([1.0, 2.0, 4.0, np.inf], weights, ["a", "b"], 2.0**1.5, "p")
+    (a, b, now), (at, _, here) = heights(picture)
+    np.testing.assert_allclose([a, b], weights[[0, 2, 3]].T, atol=1e-3)
+    np.testing.assert_allclose([*at, *here], [0, 2 / 3, 1, 0.5, 0.5], atol=1e-3)
+    np.testing.assert_allclose(now, [0, 0.5], atol=1e-3)
+    assert [words for x, _, words in drawn(picture)[1][:2]] == ["1", "4"]
+
+    solution = mklref.solve(states.problem_of(SMALL)[0], tol=1e-3)
+    lower, upper = (solution.history.column(name) for name in ("lower", "upper"))
+    (above, below), (steps, _) = heights(views.bounds(solution))
+    span = np.ptp([above, below])
+    seen = slice(-3, None)  # what is far away stands at the rim
+    np.testing.assert_allclose([below[seen], above[seen]], [lower[seen], upper[seen]], atol=5e-3 * span)
+    np.testing.assert_allclose(steps, np.linspace(0, 1, len(lower)), atol=1e-3)
+    (powers,), _ = heights(views.gaps(solution), lambda words: np.log10(float(words)))
+    relative = np.maximum((upper - lower) / solution.certificate.size, 1e-16)
+    np.testing.assert_allclose(powers, np.log10(relative), atol=0.02)
+
+
+def test_a_field_shows_its_function_where_the_dots_of_its_samples_are():
+    image_of = pytest.importorskip("matplotlib.image").imread
+    shown, _ = work.solved(SMALL, {})
+    X, beta = states.sample_of(SMALL).X, np.abs(shown.solution.dual_coef)
+    picture = page.decision(shown).partition("</svg>")[0]
+    numbers = rf'cx="({NUMBERS})" cy="({NUMBERS})" r="{NUMBERS}" fill="(.*?)" stroke="(.*?)" stroke-width="({NUMBERS})"'
+    dots = re.findall(numbers, picture)
+    assert [white == "#ffffff" for _, _, white, *_ in dots] == list(shown.problem.y > 0)
+    widths = np.array([float(width) * (ring == "#ffd21f") for *_, ring, width in dots])
+    np.testing.assert_allclose(widths, np.where(beta > 0.0, 0.5 + 2.0 * beta / beta.max(), 0.0), atol=0.051)
+    pixels = np.array([[*dot[:2], 1.0] for dot in dots], dtype=float)
+    to_data, *_ = np.linalg.lstsq(pixels, X)
+    np.testing.assert_allclose(pixels @ to_data, X, atol=2e-3)
+
+    png, sides = re.search(r'base64,(.*?)" (x=.*?) preserve', picture).groups()
+    left, top, width, height = map(float, re.findall(f'"({NUMBERS})"', sides))
+    colours = image_of(io.BytesIO(b64decode(png)))
+    rows, columns = (np.arange(0.5, k) / k for k in colours.shape[:2])
+    middles = np.stack([*np.meshgrid(left + width * columns, top + height * rows), np.ones(colours.shape[:2])], axis=-1)
+    f = shown.solution.decision_function(shown.kernels.new(middles.reshape(-1, 3) @ to_data))
+    most = np.abs(f).max()
+    red, _, blue = 255.0 * (1.0 - colours.reshape(-1, 3).T)
+    seen = np.where(red < blue, blue / 253.0, -red / 224.0)  # what each colour takes away of the other one
+    np.testing.assert_allclose(np.sign(seen) * np.abs(seen) ** (1 / 0.7), f / most, atol=0.01)
+    assert f"within ±{most:.3g}<" in picture
