@@ -244,6 +244,32 @@ def test_working_sets_end_where_rounding_hides_what_violates(data, monkeypatch):
     assert 3 <= len(orders) < 30
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"loss": "squared_hinge"}, {"loss": "epsilon_insensitive"}, {"intercept": False}, {"loss": "one_class"}],
+    ids=str,
+)
+def test_rounds_of_small_working_sets_end_where_one_machine_does(data, monkeypatch, options):
+    """Their gradient, too, is that of all samples: it follows from the images, and says who comes in next."""
+    monkeypatch.setattr(lazy_machine, "_FEWEST", 40)
+    (X, labels, values), sizes, solve_on = (part[:150] for part in data), [], LazyMachine._solve_on
+    monkeypatch.setattr(LazyMachine, "_solve_on", lambda *given: sizes.append(len(given[1])) or solve_on(*given))
+    y = {"epsilon_insensitive": values, "one_class": np.ones(150)}.get(options.get("loss"), labels)
+    lazy, held = (gaussian([1.0, 3.0]).fit(X, storage=storage) for storage in ("lazy", "memory"))
+    lazy.cache = 0
+    machines = [machine_for(Problem(kernels, y, **options)) for kernels in (lazy, held)]
+    Q = np.tensordot([0.7, 0.3], held.dense(), 1)
+    for machine in machines:
+        machine.move(np.array([0.7, 0.3]))
+        machine.solve(1e-8)
+        np.testing.assert_allclose(
+            machine.gradient, Q @ machine.beta + machine.shift * machine.beta - machine.linear, atol=1e-12
+        )
+    assert set(sizes) == {40}
+    assert len(sizes) < 100
+    assert machines[0].value() == pytest.approx(machines[1].value(), rel=1e-8)
+
+
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_a_block_of_a_working_set_has_room_beside_no_cache(loss, rng, monkeypatch):
     """There are more samples off their bounds than a working set had, and rounds without an end."""
