@@ -5,12 +5,13 @@ from __future__ import annotations
 import io
 import re
 from base64 import b64decode
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import mklref
-from mklref.explore import State, page, state as states, views, work
+from mklref.explore import State, page, state as states, views, walk, work
 
 SMALL = State(samples=20, kernels="rbf:0.5..2:2,linear")
 NUMBERS = r"[-\d.]+"
@@ -27,6 +28,9 @@ def drawn(picture):
 def heights(picture, scale=float):
     """The curves of a picture as numbers, by the words beside its axis, and places from 0 to 1 along the other one."""
     (*curves, axes), texts = drawn(picture)
+    sides = np.array(re.search(r'viewBox="0 0 (\d+) (\d+)"', picture).groups(), dtype=float)
+    assert np.all(np.ptp(axes, axis=0) > 0.6 * sides)
+    assert np.all((axes >= 0) & (axes <= sides))
     beside = [(y - 4, scale(words)) for x, y, words in texts if x < axes[0, 0]]
     assert {place for place, _ in beside} >= {axes[0, 1], axes[1, 1]}
     (low, least), (high, most) = max(beside), min(beside)
@@ -82,3 +86,31 @@ def test_a_field_shows_its_function_where_the_dots_of_its_samples_are():
     seen = np.where(red < blue, blue / 253.0, -red / 224.0)  # what each colour takes away of the other one
     np.testing.assert_allclose(np.sign(seen) * np.abs(seen) ** (1 / 0.7), f / most, atol=0.01)
     assert f"within ±{most:.3g}<" in picture
+
+
+def test_a_step_of_a_walk_is_an_arrow_from_box_to_box():
+    picture = walk.graph("Lp", [("Lp", "Power"), ("Power", "Groups")], [])
+    arrows = re.findall(
+        r'<path d="M([^"]*)Q([^"]*)"[^<]*width="3.0"[^<]*<polygon points="(.*?) .*?>(\d)</text>', picture
+    )
+    assert [number for *_, number in arrows] == ["1", "2"]
+    for (start, bend, head, _), (left, right) in zip(arrows, (("Lp", "Power"), ("Power", "Groups")), strict=True):
+        assert bend.split()[-2:] == head.split(",")
+        for end, family in ((start, left), (head.replace(",", " "), right)):
+            away = np.abs(np.array(end.split(), dtype=float) - walk.PLACES[family][:2]) / (
+                0.5 * np.array(walk.BOX) + 2.0
+            )
+            assert away.max() == pytest.approx(1.0, abs=0.01)
+
+
+@pytest.mark.parametrize("data", states.GENERATED)
+@pytest.mark.parametrize("regularizer", states.REGULARIZERS)
+def test_a_control_is_idle_exactly_if_it_changes_nothing(data, regularizer):
+    here = replace(SMALL, data=data, regularizer=regularizer)
+    others = {"noise": 0.7, "share": 0.8, "positive": "1", "p": "1.5", "lam": 0.7, "groups": "0 | 1 2"}
+
+    def made(state):
+        return states.sample_of(state).X.tobytes(), repr(states.REGULARIZERS[regularizer](state, 3))
+
+    same = {name for name, other in others.items() if made(replace(here, **{name: other})) == made(here)}
+    assert page.idle(data, regularizer) == same

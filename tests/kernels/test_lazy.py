@@ -337,6 +337,9 @@ def test_auto_says_what_it_chose(X, monkeypatch):
     kept = family.fit(X, storage="auto")
     assert isinstance(kept, ArrayStack)
     assert "chose 'memory': 2 matrices of order 40" in kept.choice
+    for free, cache in ((1e4, 2500), (1e12, 2 * 10**9)):  # a quarter of what is free, or 2 GB
+        monkeypatch.setattr(storage, "free_memory", lambda free=free: free)
+        assert storage.checked_cache(None) == cache
     monkeypatch.setattr(storage, "free_memory", lambda: 1e4)
     lazy = family.fit(X, storage="auto")
     assert isinstance(lazy, LazyStack)
