@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from makers import LOSSES, agree, make_factored_problem as problem, make_factors as rows
-from scipy.sparse import csr_matrix
 
 import mklref
 from mklref import Lp, kernels, losses
 from mklref._run import Recorder
 from mklref.factored import path, solver
-from mklref.factored.nearby import Nearby
 from mklref.factored.rounds import samples_for
 from mklref.factored.shard import Own, Shard
 from mklref.multiclass import STRATEGIES
@@ -114,55 +112,6 @@ def test_a_look_that_finds_no_sample_near_is_followed_by_a_wider_one(monkeypatch
     assert mklref.solve(given, max_iter=60).status is mklref.Status.OPTIMAL
 
 
-def two_machines(form):
-    """Machines that share the rows, one of which sees some of them only; rows, targets, and a point."""
-    L, score = rows(n=400)
-    y, some = np.sign(score), np.arange(0, 400, 3)
-    own = [Own(samples_for(losses.Hinge(), y, np.ones(400)), None)]
-    own.append(Own(samples_for(losses.Hinge(), -y[some], np.ones(len(some))), some))
-    shard = Nearby(Shard(kernels.FactorStack([form(one) for one in L]), own, 0, 400, 400))
-    v, b = np.random.default_rng(1).normal(size=(2, 14)), np.array([0.1, -0.2])
-    return shard, np.hstack(L), y, some, v, b
-
-
-@pytest.mark.parametrize("form", [np.asarray, csr_matrix])
-def test_samples_near_the_bends_and_the_sums_of_the_others_are_the_whole_problem(form):
-    shard, whole, y, some, v, b = two_machines(form)
-    shard.score(v, b)
-    shard.begin(0.1, np.zeros(2))
-    counts = shard.clearances().sums[0]
-    assert counts.sum() == 400 + len(some)
-    v = v + 0.01
-    vectors, sums, told, (squares, number) = shard.look(0.0, False, v, b, 0.1, 0.3, 2).sums
-    assert number == 0.0
-    assert 0 < told[0, 0] < 200
-    for p, (samples, index) in enumerate(shard.whole.machines):
-        index = slice(None) if index is None else index
-        f, labels = whole[index] @ v[p] + b[p], y[index] * (1.0 - 2.0 * p)
-        assert np.allclose(samples.f, f)
-        far = np.abs(1.0 - labels * f) > 0.3
-        assert np.array_equal(~far, shard.near[p])
-        assert told[p].tolist() == pytest.approx(
-            [np.sum(~far), *np.sort([labels[~far].clip(-1, 0).sum(), labels[~far].clip(0).sum()])]
-        )
-        settled = np.where(far & (labels * f < 1.0), labels, 0.0)
-        assert np.allclose(vectors[p].sum(axis=1)[:-1], whole[index].T @ settled)
-        assert sums[p, 0] == pytest.approx(np.maximum(0.0, 1.0 - labels * f)[far].sum())
-        assert np.array_equal(samples.beta[far], settled[far])
-    weights, before = np.ones(4), [samples.beta.copy() for samples, _ in shard.whole.machines]
-    few = shard.assemble(0.0, False, weights, 10.0, np.inf, 2).sums[1]
-    for p, (_, index) in enumerate(shard.whole.machines):
-        index = slice(None) if index is None else index
-        total = (few[p, :, 1:] + vectors[p]).sum(axis=1)
-        assert np.allclose(total[:-1], whole[index].T @ before[p])
-        assert total[-1] == pytest.approx(before[p].sum())
-    _, _, _, (squares, number) = shard.look(0.0, False, v + 0.1, b, 0.1, np.inf, 2).sums
-    assert number == 400 + len(some) - told[:, 0].sum()
-    assert squares > 0.0
-    assert shard.steps is shard.whole
-    assert all(near.all() for near in shard.near)
-
-
 @pytest.mark.parametrize("loss", ENDS, ids=str)
 def test_steps_that_leave_samples_out_lead_to_the_same_answer(monkeypatch, loss):
     given = problem(loss, Lp(4 / 3), n=1500, ranks=(3, 5), C=1.0)
@@ -226,27 +175,6 @@ def test_a_logistic_sample_goes_as_far_as_its_score_and_never_onto_an_end(unit):
     assert np.allclose(samples.a[out], own[out], rtol=1e-6, atol=0.0)
     small = y * df == -1e-6
     assert np.allclose((samples.a - before)[small], (own - before)[small], rtol=1e-4, atol=0.0)
-
-
-def test_a_round_with_a_rounder_loss_is_its_newton_system():
-    """Around the middle of the box, where u = 1/2, and then from where it was, which it pulls as far again."""
-    shard, whole, y, some, v, b = two_machines(np.asarray)
-    whole, u = np.hstack([whole, np.ones((400, 1))]), [np.full(400, 0.5), np.full(len(some), 0.5)]
-    for near in (False, True):
-        v = v + 0.1 * near
-        grams, vectors, sums, told = shard.evaluate(v, b, 0.8, np.ones(4), np.inf, 2, near).sums
-        between = 0
-        for p, (index, labels) in enumerate([(np.arange(400), y), (some, -y[some])]):
-            rows_of = whole[index]
-            margin = 1.0 - labels * (rows_of @ np.append(v[p], b[p]))
-            D = ((u[p] + margin / 0.8 > 0.0) & (u[p] + margin / 0.8 < 1.0)) / 0.8
-            u[p] = np.clip(u[p] + margin / 0.8, 0.0, 1.0)
-            assert np.allclose(vectors[p][:, 1:].sum(axis=1), rows_of.T @ (labels * u[p]))
-            assert np.allclose(vectors[p][:, 0], rows_of.T @ (near * D * labels * margin))
-            assert np.allclose(grams[p], rows_of.T @ (D[:, None] * rows_of))
-            assert sums[p, 0] == pytest.approx(np.maximum(0.0, margin).sum())
-            between += np.count_nonzero(D)
-        assert told.tolist() == [between, between]
 
 
 def with_an_approach_and_without(monkeypatch, given):

@@ -27,7 +27,7 @@ from mklref.kernels import (
     storage,
 )
 from mklref.kernels.evaluation import Block
-from mklref.kernels.reader import _Rows
+from mklref.kernels.reader import Reader, _Rows
 from mklref.kernels.transforms import VANISHING, Normalizer
 
 
@@ -72,10 +72,11 @@ def test_a_reader_finds_the_same_whatever_its_cache_holds(X, precision, accuracy
         reader.add(kernels, index, delta, images)
         expected = held.apply(v, kernels)
         np.testing.assert_allclose(images[kernels], expected, atol=accuracy * np.abs(expected).max())
-        square = reader.square(weights, index)
-        np.testing.assert_array_equal(square, square.T)
-        np.testing.assert_allclose(square, held.combine(weights)[np.ix_(index, index)], atol=accuracy)
-        np.testing.assert_allclose(reader.dense(index), held.block(index, index), atol=accuracy)
+        for one in (reader, Reader(held)):
+            square = one.square(weights, index)
+            np.testing.assert_array_equal(square, square.T)
+            np.testing.assert_allclose(square, held.combine(weights)[np.ix_(index, index)], atol=accuracy)
+            np.testing.assert_allclose(one.dense(index), held.block(index, index), atol=accuracy)
     size, row = sum(rows._data.nbytes for rows in reader._caches.values()), 2 * 40 * reader.itemsize  # of two kinds
     assert min(lazy.cache, 40 * row) - row < size <= lazy.cache
 
@@ -340,6 +341,8 @@ def test_auto_says_what_it_chose(X, monkeypatch):
     for free, cache in ((1e4, 2500), (1e12, 2 * 10**9)):  # a quarter of what is free, or 2 GB
         monkeypatch.setattr(storage, "free_memory", lambda free=free: free)
         assert storage.checked_cache(None) == cache
+    sizes = [storage.checked_cache(text) for text in ("7", "7B", "7k", "7 MB", "0.7GB", "0.007T")]
+    assert sizes == [7, 7, 7_000, 7 * 10**6, 7 * 10**8, 7 * 10**9]
     monkeypatch.setattr(storage, "free_memory", lambda: 1e4)
     lazy = family.fit(X, storage="auto")
     assert isinstance(lazy, LazyStack)
