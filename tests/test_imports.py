@@ -300,6 +300,7 @@ follow_imports = silent
 """
 
 
+@pytest.mark.thorough
 def test_public_names_have_their_types(tmp_path):
     """mypy sees what the interpreter loads lazily: nothing is Any. The types of other packages take longest to read."""
     names = [f"{package}.{name}" for package in LAZY for name in import_module(package).__all__]

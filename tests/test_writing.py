@@ -24,6 +24,7 @@ POSIX = pytest.mark.skipif(os.name != "posix", reason="processes, modes and link
 
 
 @POSIX
+@pytest.mark.thorough
 def test_killed_at_random_times_and_on_a_full_disk_every_writer_leaves_the_old_file_or_the_new_one(tmp_path):
     script = Path(__file__).with_name("writers.py")
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": f"{ROOT}{os.pathsep}{script.parent}"}

@@ -195,7 +195,7 @@ def test_and_hardly_wider_than_they_have_to_be(loss, backend, rng):
     assert abs(float(primal - arb(plain.upper))) <= 1e-12 * size
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("first", [0, 10, 20, 30])
 def test_no_interval_misses_an_optimum_of_80_digits(first):
     results = [fuzz.check(seed, ENOUGH) for seed in range(first, first + 10)]

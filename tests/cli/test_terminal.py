@@ -76,7 +76,7 @@ def test_the_process_returns_the_exit_code():
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends signals to a process group")
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("whom", "how"), [("all", "SIGINT"), ("all", "SIGKILL"), ("parent", "SIGTERM"), ("parent", "SIGKILL")]
 )

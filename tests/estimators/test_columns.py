@@ -229,7 +229,7 @@ LAZY, NYSTROEM, CHOLESKY = (
 )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("model", "classes", "form"),
     [

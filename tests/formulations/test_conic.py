@@ -101,6 +101,7 @@ def test_what_cannot_be_scaled_is_left_alone():
     assert balanced(make_problem(loss="one_class")) == Scaling()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("p", [1.00001, 1.001, 4 / 3, np.sqrt(2), 3.7, 1e5])
 def test_second_order_cones_replace_power_cones(p):
     """ECOS, which refuses power cones, solves what it could not solve before, to the same value."""
@@ -135,6 +136,7 @@ def examples(name: str) -> list:
     return suited(name, as_loss("squared" if name == "group_lasso" else "hinge"), seed=0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", FORMULATIONS)
 def test_the_readme_names_the_cones_that_are_compiled(name, monkeypatch):
     """In every program that is solved, the masters of cutting planes included; CLARABEL has all of these cones."""

@@ -260,6 +260,7 @@ def test_one_kernel_is_the_support_vector_machine(rng):
         assert ours.intercept == pytest.approx(float(machine.intercept_[0]), abs=1e-4)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "regularizer",
     [
@@ -274,6 +275,7 @@ def test_where_differences_would_cancel_primal_and_dual_have_one_value(regulariz
         agree(problem, solvers=("CLARABEL",), only=["weighted_primal", "dual"])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("q", [1e3, np.inf])
 @pytest.mark.parametrize("name", ["dual", "mixed_norm", "block_norm", "sup_block_norm"])
 def test_functions_that_cost_nothing_have_weights_as_large_as_they_must_be(name, q):

@@ -193,6 +193,7 @@ def test_many_kernels_of_rank_one_are_no_obstacle(loss, C, monkeypatch):
     assert alone.certificate.lower <= solution.objective
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("regularizer", "n", "M", "C", "seed"),
     [

@@ -125,6 +125,7 @@ def test_a_start_is_followed(problem, detours):
     assert not detours
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("regularizer", [HalfPower(1), Power(1), WeightedL1(SCALE), Tikhonov(1, 0.3)], ids=str)
 @pytest.mark.parametrize("loss", ["pinball", "logistic"])
 def test_starts_with_tiny_weights_cost_little_more_than_none(loss, regularizer):

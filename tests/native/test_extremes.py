@@ -159,6 +159,7 @@ def test_weights_at_which_a_logistic_loss_is_flat_are_left_again():
     assert len(checked(problem, tol=1e-8).history) < 20
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("scale", "C"), [(1e100, 1.0), (1.0, 1e100), (1e12, 1e12), (1e-60, 1e60)])
 def test_what_no_weights_can_separate_at_such_scales_ends_with_a_point_no_worse_than_nothing(scale, C):
     """X'beta of order 1e-100 from beta of order 1: no double has it, so that rounding is responsible."""
@@ -372,6 +373,7 @@ def test_single_precision_is_read_as_it_is():
     np.testing.assert_array_equal(single.weights, double.weights)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("loss", "scale", "C"), [("logistic", 1e-190, 1e190), ("squared", 1e30, 1e30), ("hinge", 1e60, 1e30)]
 )
