@@ -100,9 +100,13 @@ def _transformed(K: Any, K_new: Any, diagonal_new: Any, how: Normalizer) -> Any:
         diagonal_new = [None] * len(grams)
     elif len(diagonal_new) != len(grams):
         raise InvalidInput(f"diagonal_new holds {len(diagonal_new)} kernels, K holds {len(grams)}.")
-    new = []
+    new: list[Any] = []
     for m, (own, rows, diagonal) in enumerate(zip(fitted, K_new, diagonal_new, strict=True)):
         block = checked_block(rows, f"K_new[{m}]", given.shape[1])
+        if new and len(block) != len(new[0]):
+            raise InvalidInput(
+                f"K_new[{m}] has {len(block)} rows, K_new[0] has {len(new[0])}; give the same new samples."
+            )
         squares = np.zeros(len(block))  # unread: only 'spherical' asks for it
         if diagonal is not None:
             squares = checked_array(diagonal, f"diagonal_new[{m}]", squares.shape, error=InvalidInput)

@@ -181,6 +181,11 @@ BAD = np.diag([1.0, -2.0, 0.5])
             InvalidInput,
             r"\[2\]\[1, 3\]",
         ),
+        (
+            lambda K, L, d: center(K, [L[0], L[1][:2], L[2]]),
+            InvalidInput,
+            r"K_new\[1\] has 2 rows, K_new\[0\] has 6; give",
+        ),
         (lambda K, L, d: normalize(K, "trace", L * 1j), InvalidType, r"K_new\[0\] is complex data"),
         (lambda K, L, d: normalize(K, "spherical", L), InvalidInput, "diagonal_new is missing: 'spherical' divides"),
         (
