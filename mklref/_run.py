@@ -22,7 +22,7 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from mklref._progress import Progress
-from mklref._validate import asks_to_stop, check_callback, check_limits
+from mklref._validate import asks_to_stop, check_callback, checked_limits
 from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidType, KernelsLost
 from mklref.problem import Problem, require_problem
 from mklref.solution import Solution, Status
@@ -161,11 +161,13 @@ def along(
     return path(solutions)
 
 
-def check_options(problem: Any, tol: Any, max_iter: Any, max_time: Any, callback: Any, progress: Any) -> None:
-    """Raise InvalidType or InvalidParameter unless a solver can start with these."""
+def checked_options(
+    problem: Any, tol: Any, max_iter: Any, max_time: Any, callback: Any, progress: Any
+) -> tuple[float, int, float | None]:
+    """What `checked_limits` gives; InvalidType or InvalidParameter unless a solver can start with these."""
     require_problem(problem)
     check_callback(callback, "Record")
-    check_limits(tol, "a relative duality gap", max_iter, max_time, progress)
+    return checked_limits(tol, "a relative duality gap", max_iter, max_time, progress)
 
 
 def check_range(C: float, largest: float) -> None:

@@ -173,20 +173,25 @@ def asks_to_stop(callback: Any, argument: Any) -> bool:
         ) from refused
 
 
-def check_limits(tol: Any, meaning: str, max_iter: Any, max_time: Any, progress: Any) -> None:
-    """Raise `InvalidType` or `InvalidParameter` unless a solver can run with these; `meaning` says what `tol` is."""
+def checked_limits(
+    tol: Any, meaning: str, max_iter: Any, max_time: Any, progress: Any
+) -> tuple[float, int, float | None]:
+    """`tol`, `max_iter` and `max_time` as Python's numbers: in float16 or float32 products and deadlines lose digits.
+
+    `InvalidType` or `InvalidParameter` unless a solver can run with these; `meaning` says what `tol` is.
+    """
     checked_flag("progress", progress)
-    checked_positive("tol", tol, f"{meaning}, for instance 1e-6.")
-    checked_count("max_iter", max_iter, 1, "the largest number of iterations.")
-    check_time(max_time)
+    wanted = checked_positive("tol", tol, f"{meaning}, for instance 1e-6.")
+    return wanted, checked_count("max_iter", max_iter, 1, "the largest number of iterations."), checked_time(max_time)
 
 
-def check_time(max_time: Any) -> None:
-    """Raise `InvalidParameter` unless `max_time` is None or positive."""
-    if max_time is not None:
-        checked_number(
-            "max_time", max_time, "(0, inf]", lambda seconds: seconds > 0.0, "seconds, or None for no limit."
-        )
+def checked_time(max_time: Any) -> float | None:
+    """`max_time` as a float, or None; `InvalidParameter` unless it is positive."""
+    if max_time is None:
+        return None
+    return checked_number(
+        "max_time", max_time, "(0, inf]", lambda seconds: seconds > 0.0, "seconds, or None for no limit."
+    )
 
 
 def require_unmasked(**given: Any) -> None:

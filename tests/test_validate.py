@@ -14,6 +14,7 @@ import re
 import sys
 import types
 from contextlib import suppress
+from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
@@ -25,7 +26,7 @@ from sklearn.kernel_approximation import Nystroem
 import mklref
 from mklref import kernels
 from mklref._run import Best, Recorder
-from mklref._validate import checked_count, checked_number, checked_positive
+from mklref._validate import checked_count, checked_limits, checked_number, checked_positive
 from mklref.estimators import table_pipeline
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, MKLError
 from mklref.model_selection import evaluate, stability
@@ -230,6 +231,19 @@ def test_numbers_of_any_kind_are_taken():
     assert checked_positive("x", np.int64(3)) == 3.0
     assert checked_count("x", np.int8(3), 1, "some.") == 3
     assert checked_number("x", np.inf, "[1, inf]", lambda x: x >= 1.0, "any.") == np.inf
+
+
+@pytest.mark.parametrize("kind", [np.float16, np.float32, np.longdouble, Fraction])
+def test_tolerances_and_limits_of_any_kind_are_those_of_python(kind):
+    problem = PROBLEM.replace(C=1e9)  # the optimum is beyond float16
+    tol, seconds = kind(0.0078125), kind(512.0)
+    expected = mklref.solve(problem, tol=float(tol))
+    found = mklref.solve(problem, tol=tol, max_time=seconds, max_iter=np.int8(100))
+    assert found.status is expected.status is Status.OPTIMAL
+    assert found.certificate == expected.certificate
+    check = mklref.crosscheck(PROBLEM, formulations=["dual"], solvers=["CLARABEL"], tol=tol, max_time=seconds)
+    assert check.passed
+    assert [type(x) for x in checked_limits(tol, "a gap", np.int8(100), seconds, False)] == [float, int, float]
 
 
 @pytest.mark.parametrize("huge", [10**400, -(10**400)])

@@ -28,7 +28,7 @@ from mklref._conic import FORMULATIONS, SOLVERS
 from mklref._crosscheck.result import CrossCheck
 from mklref._crosscheck.row import NATIVE, Row
 from mklref._crosscheck.rows import Job, rounding, rows
-from mklref._validate import check_time, checked_choice, checked_count, checked_tolerance, checked_words
+from mklref._validate import checked_choice, checked_count, checked_time, checked_tolerance, checked_words
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable, SlowWarning, warn
 from mklref.problem import Problem, require_problem
 
@@ -99,7 +99,7 @@ def crosscheck(
     checked_count("processes", processes, 1, "as many rows are solved at a time.")
     if progress is not None and not callable(progress):
         raise InvalidType(f"progress is {progress!r}; give a function of done, total and label, or None.")
-    check_time(max_time)
+    max_time = checked_time(max_time)
     job = chosen_job(problem, formulations, solvers, tol, reference_tol, value_tol)
     if max_time is None and problem.n_samples > _PATIENT:
         warn(
@@ -115,7 +115,7 @@ def crosscheck(
             progress(done, len(labels), label)
         found.append(next(answers))
     answers.close()
-    return CrossCheck(problem, tuple(found), tol, value_tol, reference_tol)
+    return CrossCheck(problem, tuple(found), job.tol, float(value_tol), job.reference_tol)
 
 
 def chosen_job(
@@ -129,9 +129,9 @@ def chosen_job(
     """What a cross-check of the problem solves, every argument checked; what is raised, as for `crosscheck`."""
     if not getattr(problem, "signed", False):
         require_problem(problem)
-    for name, value in (("tol", tol), ("reference_tol", reference_tol), ("value_tol", value_tol)):
-        checked_tolerance(name, value, "it is relative to the optimal value.")
-    return Job(problem, chosen_formulations(problem, formulations), _chosen_solvers(solvers), tol, reference_tol)
+    given = {"tol": tol, "reference_tol": reference_tol, "value_tol": value_tol}
+    *tols, _ = (checked_tolerance(name, value, "it is relative to the optimal value.") for name, value in given.items())
+    return Job(problem, chosen_formulations(problem, formulations), _chosen_solvers(solvers), *tols)
 
 
 def chosen_formulations(problem: Any, names: Sequence[str] | None) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from typing import Any, Protocol, TypeAlias
 import numpy as np
 
 from mklref._names import names_of_both
-from mklref._run import ABSURD, Best, Recorder, check_options, check_range, check_start
+from mklref._run import ABSURD, Best, Recorder, check_range, check_start, checked_options
 from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.algorithms.point import Point, feasible_weights, point_of
@@ -89,7 +89,7 @@ class Run:
         progress: bool = False,
         start: Solution | None = None,
     ) -> None:
-        check_options(problem, tol, max_iter, max_time, callback, progress)
+        tol, max_iter, max_time = checked_options(problem, tol, max_iter, max_time, callback, progress)
         self.problems = [part.problem for part in problem.machines]
         self.solver, self.problem, self.regularizer = solver, problem, problem.regularizer
         self.tol = tol

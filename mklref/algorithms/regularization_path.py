@@ -13,7 +13,7 @@ import numpy as np
 
 from mklref._run import along
 from mklref._typing import Array
-from mklref._validate import check_callback, check_time, checked_flag, checked_real, checked_values
+from mklref._validate import check_callback, checked_flag, checked_real, checked_time, checked_values
 from mklref.algorithms.simplemkl import simplemkl
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.problem import Problem, require_problem
@@ -114,7 +114,7 @@ def regularization_path(
         raise InvalidType(f"solver is {solver!r}; give a function, for instance mklref.algorithms.simplemkl.")
     check_callback(callback, "solution")
     require_problem(problem)
-    check_time(max_time)
+    max_time = checked_time(max_time)
     given = {**options, "tol": tol} | ({} if max_time is None else {"max_time": max_time})
     name = _checked_solver(solver, checked_flag("warm", warm), given)
     costs = _checked_costs(C)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 
 from mklref._names import Naming, given_names, namings, require_one_order, require_trained
 from mklref._typing import Array
-from mklref._validate import check_limits, checked_choice, checked_verbosity, require_unmasked
+from mklref._validate import checked_choice, checked_limits, checked_verbosity, require_unmasked
 from mklref.certificate import Bounds
 from mklref.estimators.blocks import SparseFamily, holds_sparse, is_sparse, joined, of_products
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
@@ -276,8 +276,8 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
 
     def _deadline(self) -> float:
         """Until when a fit that begins now may take; raises unless its limits are some."""
-        check_limits(self.tol, "a relative duality gap", self.max_iter, self.max_time, False)
-        return np.inf if self.max_time is None else time.perf_counter() + float(self.max_time)
+        *_, seconds = checked_limits(self.tol, "a relative duality gap", self.max_iter, self.max_time, False)
+        return np.inf if seconds is None else time.perf_counter() + seconds
 
     def _require_targets(self, y: Any) -> None:
         """Raise unless something can be learned from the targets that are kept."""

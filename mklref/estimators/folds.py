@@ -15,7 +15,7 @@ from sklearn.model_selection import check_cv
 
 from mklref._threads import filtering
 from mklref._typing import Array
-from mklref._validate import shown
+from mklref._validate import checked_limits, shown
 from mklref.certificate import Bounds, certify_each
 from mklref.certificate.bounds import relative
 from mklref.estimators.base import Part
@@ -219,7 +219,8 @@ def points_of_fold(
     scorer = _accuracy if scoring is None and is_classifier(own) else scorer_of(own, scoring)
     weighted = {} if fold.test_weight is None else {"sample_weight": fold.test_weight}
     parts = own._parts(grams, y[fold.train], own_weight)
-    solved, of_point = _path(parts, regularizers, Cs, (own.tol, own.max_iter, own.max_time, poll))
+    limits = checked_limits(own.tol, "a relative duality gap", own.max_iter, own.max_time, False)
+    solved, of_point = _path(parts, regularizers, Cs, (*limits, poll))
     found = []
     for solutions in solved:
         own._keep(parts, solutions, fold.train, constant)

@@ -12,7 +12,7 @@ import numpy as np
 from mklref._run import Recorder
 from mklref._threads import blas_threads
 from mklref._typing import Array
-from mklref._validate import check_callback, check_limits, checked_choice, checked_count, checked_rng
+from mklref._validate import check_callback, checked_choice, checked_count, checked_limits, checked_rng
 from mklref.evidence.iterations import Reweighted, below, fixed_point, newton
 from mklref.evidence.likelihood import MarginalLikelihood
 from mklref.evidence.newton import no_higher, residuals
@@ -93,7 +93,7 @@ def solve(
     checked_problem(problem)
     checked_choice("method", method, METHODS)
     check_callback(callback, "EvidenceRecord")
-    check_limits(tol, "a residual of stationarity", max_iter, max_time, progress)
+    tol, max_iter, max_time = checked_limits(tol, "a residual of stationarity", max_iter, max_time, progress)
     further = checked_count("restarts", restarts, 0, "starts beside the given one.")
     draw = np.random.default_rng(0) if rng is None else checked_rng(rng)
     default = problem.default_weights()

@@ -60,7 +60,9 @@ class DistributedStack(FactorStack):
     def __init__(
         self, factors: Sequence[Any], names: Sequence[str] | None = None, *, client: Any, timeout: float = TIMEOUT
     ) -> None:
-        checked_number("timeout", timeout, "(0, inf)", lambda x: x > 0.0, "seconds that a shard may take to answer.")
+        timeout = checked_number(
+            "timeout", timeout, "(0, inf)", lambda x: x > 0.0, "seconds that a shard may take to answer."
+        )
         given = list(factors) if isinstance(factors, Iterable) else [factors]
         if not given:
             raise InvalidInput("factors is empty; give Dask arrays, or a function for each shard that loads its rows.")

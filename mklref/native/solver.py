@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._run import ABSURD, Recorder, check_options, check_range, check_start
+from mklref._run import ABSURD, Recorder, check_range, check_start, checked_options
 from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref._validate import checked_flag
@@ -95,7 +95,7 @@ def solve(
     Interrupted
         On Ctrl-C, and where a cluster is lost; a KeyboardInterrupt whose `solution` is the best certified point so far.
     """
-    check_options(problem, tol, max_iter, max_time, callback, progress)
+    tol, max_iter, max_time = checked_options(problem, tol, max_iter, max_time, callback, progress)
     problem.kernels.require_unchanged()
     checked_flag("polish", polish)
     if start is not None:

@@ -68,7 +68,7 @@ def solve(
         No solver returned a point; the message lists what each one said.
     """
     checked_problem(problem)
-    checked_positive("tol", tol, "a relative duality gap, for instance 1e-6.")
+    tol = checked_positive("tol", tol, "a relative duality gap, for instance 1e-6.")
     checked_choice("form", form, FORMS)
     build = _primal if form == "primal" else _dual
 

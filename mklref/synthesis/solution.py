@@ -15,7 +15,7 @@ from mklref._files import read_arrays, require_format, well_formed, write_arrays
 from mklref._names import Naming, require_trained
 from mklref._run import Recorder
 from mklref._typing import Array
-from mklref._validate import as_float_array, check_callback, check_limits, require_finite
+from mklref._validate import as_float_array, check_callback, checked_limits, require_finite
 from mklref.certificate import Bounds
 from mklref.certificate.verdict import saved
 from mklref.exceptions import InvalidInput
@@ -163,7 +163,7 @@ class Run:
     ) -> None:
         checked_problem(problem)
         check_callback(callback, "Record")
-        check_limits(tol, "a relative duality gap", max_iter, max_time, progress)
+        tol, max_iter, max_time = checked_limits(tol, "a relative duality gap", max_iter, max_time, progress)
         self.problem, self.tol = problem, tol
         self.dictionary = Dictionary(problem.kernels)
         self.recorder: Recorder[Record] = Recorder(
