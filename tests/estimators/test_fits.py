@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from makers import agree, stacked_kernels
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.exceptions import NotFittedError
 from sklearn.gaussian_process.kernels import RBF
 
 from mklref import (
@@ -22,7 +22,6 @@ from mklref import (
     reference,
     solve,
 )
-from mklref.estimators import base
 from mklref.exceptions import (
     InvalidInput,
     InvalidKernel,
@@ -214,40 +213,6 @@ def test_equal_samples_with_other_targets_are_other_samples(three_classes):
     assert model.fit(X, labels).certificate_.upper == pytest.approx(
         known.fit(X @ X.T, labels).certificate_.upper, rel=2e-3
     )
-
-
-def test_iteration_limit_is_said():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(60, 5))
-    model = MKLClassifier("rbf:0.5..4:6,per-variable", norm=1.0, C=50.0, tol=1e-9, max_iter=1)
-    with pytest.warns(ConvergenceWarning, match="did not reach tol = 1e-09: The iteration limit came first"):
-        model.fit(X, X[:, 0] * X[:, 1] > 0)
-    assert not model.certificate_.is_optimal(1e-9)
-
-
-@pytest.mark.parametrize("multiclass", ["one class", "joint", "independent"])
-def test_time_limit_is_said(three_classes, multiclass):
-    X, y, _ = three_classes
-    given = {"tol": 1e-12, "max_time": 1e-9}
-    one, kernels = multiclass == "one class", "rbf(0.5..4, 6), per_variable(rbf(1))"
-    model = MKLOneClass(kernels, **given) if one else MKLClassifier(kernels, C=50.0, multiclass=multiclass, **given)
-    with pytest.warns(ConvergenceWarning, match=r"tol = 1e-12: The time limit came first: .* relative gap") as caught:
-        model.fit(X, y)
-    certificates = np.atleast_1d(np.array(model.certificate_, dtype=object))
-    assert len(caught) == len(certificates) == (3 if multiclass == "independent" else 1)
-    assert not any(certificate.is_optimal(1e-12) for certificate in certificates)
-
-
-@pytest.mark.parametrize(("n_jobs", "rounds"), [(None, 3), (2, 2), (3, 1)])
-def test_machines_that_are_solved_one_after_the_other_share_the_time(three_classes, monkeypatch, n_jobs, rounds):
-    X, y, _ = three_classes
-    limits = []
-    monkeypatch.setattr(base, "solve", lambda problem, **given: limits.append(given["max_time"]) or solve(problem))
-    MKLClassifier("linear", multiclass="independent", n_jobs=n_jobs, max_time=3e6).fit(X, y)
-    assert limits == [limits[0]] * 3
-    assert 0.0 < limits[0] < 3e6 / rounds
-    MKLClassifier("linear", multiclass="independent", n_jobs=n_jobs).fit(X, y)
-    assert limits[3:] == [np.inf] * 3
 
 
 @pytest.mark.parametrize("verbose", [False, True])

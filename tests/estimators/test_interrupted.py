@@ -1,4 +1,4 @@
-"""Ctrl-C, a real signal at a chosen moment: searches, evaluations and resampling return what there is."""
+"""Ctrl-C, a real signal at a chosen moment, and limits: searches, evaluations and resampling return what there is."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import joblib
 import numpy as np
 import pytest
 from joblib.externals.loky.process_executor import TerminatedWorkerError
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
-from mklref import Interrupted, MKLClassifier, MKLClassifierCV, MKLRegressorCV
+from mklref import Interrupted, MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressorCV, solve
 from mklref.estimators import base, cross_validation, folds, workers
 from mklref.exceptions import InterruptedWarning, InvalidParameter, SolverFailure
 from mklref.model_selection import evaluate, stability
@@ -210,3 +211,37 @@ def test_a_second_ctrl_c_leaves_the_model_as_it_was_too(monkeypatch):
     finally:
         sys.setprofile(None)
     assert vars(model) == before
+
+
+def test_iteration_limit_is_said():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    model = MKLClassifier("rbf:0.5..4:6,per-variable", norm=1.0, C=50.0, tol=1e-9, max_iter=1)
+    with pytest.warns(ConvergenceWarning, match="did not reach tol = 1e-09: The iteration limit came first"):
+        model.fit(X, X[:, 0] * X[:, 1] > 0)
+    assert not model.certificate_.is_optimal(1e-9)
+
+
+@pytest.mark.parametrize("multiclass", ["one class", "joint", "independent"])
+def test_time_limit_is_said(three_classes, multiclass):
+    X, y, _ = three_classes
+    given = {"tol": 1e-12, "max_time": 1e-9}
+    one, kernels = multiclass == "one class", "rbf(0.5..4, 6), per_variable(rbf(1))"
+    model = MKLOneClass(kernels, **given) if one else MKLClassifier(kernels, C=50.0, multiclass=multiclass, **given)
+    with pytest.warns(ConvergenceWarning, match=r"tol = 1e-12: The time limit came first: .* relative gap") as caught:
+        model.fit(X, y)
+    certificates = np.atleast_1d(np.array(model.certificate_, dtype=object))
+    assert len(caught) == len(certificates) == (3 if multiclass == "independent" else 1)
+    assert not any(certificate.is_optimal(1e-12) for certificate in certificates)
+
+
+@pytest.mark.parametrize(("n_jobs", "rounds"), [(None, 3), (2, 2), (3, 1)])
+def test_machines_that_are_solved_one_after_the_other_share_the_time(three_classes, monkeypatch, n_jobs, rounds):
+    X, y, _ = three_classes
+    limits = []
+    monkeypatch.setattr(base, "solve", lambda problem, **given: limits.append(given["max_time"]) or solve(problem))
+    MKLClassifier("linear", multiclass="independent", n_jobs=n_jobs, max_time=3e6).fit(X, y)
+    assert limits == [limits[0]] * 3
+    assert 0.0 < limits[0] < 3e6 / rounds
+    MKLClassifier("linear", multiclass="independent", n_jobs=n_jobs).fit(X, y)
+    assert limits[3:] == [np.inf] * 3

@@ -152,13 +152,6 @@ def test_logistic_losses_that_fall_to_nothing(scale, C, regularizer):
     assert len(solution.history) <= 20
 
 
-def test_weights_at_which_a_logistic_loss_is_flat_are_left_again():
-    """The first norms give the second machine scores of 190, where no derivative is left and no Newton step leads."""
-    kernels = np.array([[[0.0095, 0.0057], [0.0057, 0.0095]], [[9e5, 7.5e5], [7.5e5, 9e5]]])
-    problem = mklref.Problem(kernels, [1.0, -1.0], C=2e4, loss="logistic", regularizer=Tikhonov(2, 0.05))
-    assert len(checked(problem, tol=1e-8).history) < 20
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(("scale", "C"), [(1e100, 1.0), (1.0, 1e100), (1e12, 1e12), (1e-60, 1e60)])
 def test_what_no_weights_can_separate_at_such_scales_ends_with_a_point_no_worse_than_nothing(scale, C):

@@ -1,4 +1,4 @@
-"""One run after another: their claims, warm starts, paths, equal bits, the fallback, callbacks, time limits."""
+"""One run after another: machines, claims, warm starts, paths, equal bits, the fallback, callbacks, time limits."""
 
 from __future__ import annotations
 
@@ -19,6 +19,8 @@ from mklref.machines.newton import NewtonMachine
 from mklref.native import tuning
 from mklref.regularizers import ConcaveBlock, ElasticNet, Fixed, Groups, Lp, Power, SmoothedRoot, Tikhonov, WeightedL1
 from mklref.solution import Status
+from validation.benchmarks.problems import lines, views
+from validation.robustness import random_problem
 
 
 @pytest.mark.parametrize("regularizer", ACROSS, ids=str)
@@ -335,3 +337,45 @@ def test_dual_points_stay_balanced_as_C_falls(loss, p):
         problem = make_problem(loss=loss, seed=seed, regularizer=Lp(p))
         for solution in mklref.solve_path(problem, C=[1e4, 1.0, 1e-4]):
             assert solution.certificate.violations == ()
+
+
+@pytest.mark.parametrize(
+    ("problem", "C", "most"),
+    [(lambda: views(200, 400), 100.0, 24), (lambda: lines(200, 5), 0.01, 15)],
+    ids=["views", "lines"],
+)
+def test_steps_stay_near_a_centre_whose_curvature_tells_little(problem, C, most):
+    """11 and 10 machines; 37 and 21 where steps leap from vertex to vertex of the cuts."""
+    solution = mklref.solve(mklref.Problem(*problem()[:2], C=C, regularizer=Lp(1)))
+    assert solution.status is Status.OPTIMAL
+    assert solution.history.counters["machines"] <= most
+
+
+@pytest.mark.parametrize(
+    ("seed", "family"), [(46, "groups"), (565, "tikhonov"), (293, "elastic_net"), (146, "mahalanobis")]
+)
+def test_problems_whose_solution_is_at_a_kink_are_solved(seed, family):
+    """J has a kink, or nearly one, where these end: one dual point does not close the gap there, a mixture does."""
+    assert mklref.solve(random_problem(seed, family)).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(
+    ("regularizer", "most"),
+    [(Tikhonov(2, 1.0), 21), (ElasticNet(0.5), 20), (Power(1.5), 26), (Power(1), 38), (Tikhonov(1, 1.0), 36)],
+    ids=str,
+)
+def test_weights_that_are_too_small_grow_at_once(regularizer, most):
+    """18, 18, 21, 31, 32 machines for six problems; 26, 24, 32, 50, 40 where the curvature stays as weights grow."""
+    problems = [
+        make_problem(loss="squared", seed=seed, n=40, M=6, C=C, regularizer=regularizer)
+        for seed in range(3)
+        for C in (1.0, 100.0)
+    ]
+    assert sum(mklref.solve(problem).history.counters["machines"] for problem in problems) <= most
+
+
+def test_weights_at_which_a_logistic_loss_is_flat_are_left_again():
+    """The first norms give the second machine scores of 190, where no derivative is left and no Newton step leads."""
+    kernels = np.array([[[0.0095, 0.0057], [0.0057, 0.0095]], [[9e5, 7.5e5], [7.5e5, 9e5]]])
+    problem = mklref.Problem(kernels, [1.0, -1.0], C=2e4, loss="logistic", regularizer=Tikhonov(2, 0.05))
+    assert len(checked(problem, tol=1e-8).history) < 20

@@ -29,8 +29,6 @@ from mklref.regularizers import (
     WeightedLp,
 )
 from mklref.solution import Status
-from validation.benchmarks.problems import lines, views
-from validation.robustness import random_problem
 
 SPARSE = (Lp(1), BlockNorm(1), Power(1), HalfPower(1), Tikhonov(1, 0.3), WeightedL1(SCALE), WeightedLp(1, SCALE))
 TRIPLE = ((0, 1), (2, 3, 4), (5,))
@@ -121,9 +119,8 @@ def test_all_cuts_count_for_a_root_that_has_misled(regularizer, rng, monkeypatch
     np.testing.assert_allclose(found.weights, near.weights, rtol=1e-6, atol=1e-8 * centre.max())
     assert found.mixture[1:].any()
     assert not alone.mixture[1:].any()
-    asked = []
+    asked, loop = [], loop_on(make_problem(loss="hinge", regularizer=Power(1)))
     monkeypatch.setattr("mklref.native.loop.step", lambda *args: asked.append(args[-1]) or step(*args))
-    loop = loop_on(make_problem(loss="hinge", regularizer=Power(1)))
     centre = loop.begin(np.ones(M))
     for loop.trust in (1.0, 0.1):
         loop._step(centre)
@@ -159,18 +156,6 @@ def test_kernels_outside_the_first_choice_come_in(regularizer, rng):
         slope -= slope[weights > 1e-6].mean()
     np.testing.assert_allclose(slope[weights > 1e-6], 0.0, atol=1e-6)
     assert slope.min() > -1e-6
-
-
-@pytest.mark.parametrize(
-    ("problem", "C", "most"),
-    [(lambda: views(200, 400), 100.0, 24), (lambda: lines(200, 5), 0.01, 15)],
-    ids=["views", "lines"],
-)
-def test_steps_stay_near_a_centre_whose_curvature_tells_little(problem, C, most):
-    """11 and 10 machines; 37 and 21 where steps leap from vertex to vertex of the cuts."""
-    solution = mklref.solve(mklref.Problem(*problem()[:2], C=C, regularizer=Lp(1)))
-    assert solution.status is Status.OPTIMAL
-    assert solution.history.counters["machines"] <= most
 
 
 def test_programs_take_in_few_of_many_kernels(monkeypatch):
@@ -308,22 +293,7 @@ def test_a_weight_that_is_a_hundredfold_too_small_is_right_after_one_step(regula
     found = step(regularizer, cuts, W, centre).weights
     grid = np.vstack([found, np.geomspace(1e-2, 1e2, 4001)[:, None]])
     merits = [0.5 * float(q[0]) * centre[0] ** 2 / w[0] + regularizer.weight_penalty(w) for w in grid]
-    assert merits[0] < 1.2 * min(merits)  # of the merit at the centre a thousandth at most, which is 0.05
-
-
-@pytest.mark.parametrize(
-    ("regularizer", "most"),
-    [(Tikhonov(2, 1.0), 21), (ElasticNet(0.5), 20), (Power(1.5), 26), (Power(1), 38), (Tikhonov(1, 1.0), 36)],
-    ids=str,
-)
-def test_weights_that_are_too_small_grow_at_once(regularizer, most):
-    """18, 18, 21, 31, 32 machines for six problems; 26, 24, 32, 50, 40 where the curvature stays as weights grow."""
-    problems = [
-        make_problem(loss="squared", seed=seed, n=40, M=6, C=C, regularizer=regularizer)
-        for seed in range(3)
-        for C in (1.0, 100.0)
-    ]
-    assert sum(mklref.solve(problem).history.counters["machines"] for problem in problems) <= most
+    assert merits[0] < 1.2 * min(merits)
 
 
 @pytest.mark.parametrize("regularizer", [Lp(1.1), BlockNorm(1.04), WeightedLp(1.1, np.linspace(0.5, 2, 100))], ids=str)
@@ -372,14 +342,6 @@ def test_the_way_there_leads_down(regularizer, rng):
                 direction = found - theta
                 change = -0.5 * q @ direction + regularizer.weight_penalty(found) - regularizer.weight_penalty(theta)
                 assert change <= 1e-9 * (q @ theta)
-
-
-@pytest.mark.parametrize(
-    ("seed", "family"), [(46, "groups"), (565, "tikhonov"), (293, "elastic_net"), (146, "mahalanobis")]
-)
-def test_problems_whose_solution_is_at_a_kink_are_solved(seed, family):
-    """J has a kink, or nearly one, where these end: one dual point does not close the gap there, a mixture does."""
-    assert mklref.solve(random_problem(seed, family)).status is Status.OPTIMAL
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from mklref.algorithms import silp, simplemkl, sip
 from mklref.datasets import PUBLISHED, Dataset
 from mklref.kernels import ArrayStack
 from validation.reproduce import docs_page, expected, report, run as runner, store
-from validation.reproduce.base import Result
+from validation.reproduce.base import Result, holm
 from validation.reproduce.experiments import (
     NAMES,
     experiments,
@@ -34,7 +34,6 @@ from validation.reproduce.experiments import (
     tomioka_table1,
 )
 from validation.reproduce.experiments.kloft_scale import interleaved_cuts
-from validation.reproduce.experiments.paired import holm
 from validation.reproduce.experiments.single_variables import SingleVariables
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ from scipy.stats import spearmanr
 from mklref.cli import main
 from mklref.datasets import Dataset, load
 from validation.reproduce import pictures, run as runner
-from validation.reproduce.base import Result
+from validation.reproduce.base import Result, sign_test
 from validation.reproduce.experiments import (
     NAMES,
     experiments,
@@ -28,7 +28,6 @@ from validation.reproduce.experiments import (
     simplemkl_table1_claims as table1,
     simplemkl_wavelets,
 )
-from validation.reproduce.experiments.paired import sign_test
 from validation.reproduce.experiments.simplemkl_data import Reached, printed
 
 ROOT = Path(__file__).parents[2]

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from mklref._typing import Array
-from validation.reproduce.base import Evidence, Result, of
+from validation.reproduce.base import LEVEL, Evidence, Result, holm, of, one_sided
 from validation.reproduce.expected import bound
-from validation.reproduce.experiments.paired import LEVEL, holm, one_sided
 
 CLOSE = bound("kloft_emulated", "close")
 """Points of error within which a norm recovers another; our bound."""

@@ -8,9 +8,8 @@ import numpy as np
 from scipy.stats import t as student
 
 from mklref._typing import Array
-from validation.reproduce.base import Evidence, Result
+from validation.reproduce.base import LEVEL, Evidence, Result, holm, one_sided
 from validation.reproduce.expected import bound
-from validation.reproduce.experiments.paired import LEVEL, holm, one_sided
 
 SVM, MACHINE, READING = "SVM, sum of kernels", "machine alone", "one reading"
 INTERLEAVED, INTERLEAVED_1 = "interleaved, p = 4/3", "interleaved, p = 1"

@@ -8,10 +8,9 @@ import numpy as np
 from scipy.stats import rankdata, ttest_1samp, ttest_ind
 
 from mklref._typing import Array
-from validation.reproduce.base import Evidence
+from validation.reproduce.base import LEVEL, Evidence, holm, one_sided
 from validation.reproduce.expected import bound
 from validation.reproduce.experiments.kloft_toy_parts import BAYES, NAMES, D, Measured, noise
-from validation.reproduce.experiments.paired import LEVEL, holm, one_sided
 
 FEWEST = 5
 """Data sets below which nothing is claimed."""

@@ -11,9 +11,8 @@ from mklref._typing import Array
 from mklref.datasets import Dataset, kloft_toy, load
 from mklref.kernels import gaussian, linear
 from mklref.synthesis import SynthesisProblem, SynthesisSolution, solve_path
-from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary
+from validation.reproduce.base import LEVEL, Cell, Evidence, Experiment, Picture, Result, Summary
 from validation.reproduce.expected import bound
-from validation.reproduce.experiments.paired import LEVEL
 from validation.reproduce.pictures import figure
 
 PROTOCOL = """

@@ -16,9 +16,8 @@ from scipy.stats import rankdata
 from mklref._typing import Array
 from mklref.datasets import Dataset, encode, load
 from mklref.kernels import simplemkl_recipe
-from validation.reproduce.base import Evidence
+from validation.reproduce.base import LEVEL, Evidence, holm, sign_test
 from validation.reproduce.expected import read
-from validation.reproduce.experiments.paired import LEVEL, holm, sign_test
 
 QUICK = "iris"
 """Two of its three classes overlap."""

@@ -12,9 +12,19 @@ from scipy.spatial.distance import cdist
 import mklref
 from mklref._typing import Array
 from mklref.algorithms import silp, simplemkl
-from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary, timed
+from validation.reproduce.base import (
+    LEVEL,
+    Cell,
+    Evidence,
+    Experiment,
+    Picture,
+    Result,
+    Summary,
+    holm,
+    one_sided,
+    timed,
+)
 from validation.reproduce.expected import bound
-from validation.reproduce.experiments.paired import LEVEL, holm, one_sided
 from validation.reproduce.experiments.simplemkl_data import (
     Reached,
     data_set,

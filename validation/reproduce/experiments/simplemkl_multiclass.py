@@ -13,8 +13,7 @@ from mklref._typing import Array
 from mklref.algorithms import regularization_path
 from mklref.datasets import Dataset
 from mklref.kernels import simplemkl_recipe
-from validation.reproduce.base import Cell, Evidence, Experiment, Result, Summary, apart, table_of
-from validation.reproduce.experiments.paired import LEVEL, holm
+from validation.reproduce.base import LEVEL, Cell, Evidence, Experiment, Result, Summary, apart, holm, table_of
 from validation.reproduce.experiments.simplemkl_data import Reached, data_set, printed, reached, standardized
 
 PROTOCOL = """

@@ -13,6 +13,7 @@ from mklref._typing import Array
 from mklref.algorithms import regularization_path, silp, simplemkl
 from validation.reproduce.base import (
     CAUSE,
+    LEVEL,
     Cell,
     Evidence,
     Experiment,
@@ -20,11 +21,12 @@ from validation.reproduce.base import (
     Result,
     Summary,
     apart,
+    holm,
+    sign_test,
     table_of,
     timed,
 )
 from validation.reproduce.expected import bound
-from validation.reproduce.experiments.paired import LEVEL, holm, sign_test
 from validation.reproduce.experiments.simplemkl_data import (
     FEWEST,
     QUICK,

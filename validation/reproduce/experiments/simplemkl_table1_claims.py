@@ -8,9 +8,8 @@ import numpy as np
 from scipy.stats import levene
 
 from mklref._typing import Array
-from validation.reproduce.base import CAUSE, Evidence, Result, apart
+from validation.reproduce.base import CAUSE, LEVEL, Evidence, Result, apart
 from validation.reproduce.expected import bound
-from validation.reproduce.experiments.paired import LEVEL
 from validation.reproduce.experiments.simplemkl_data import (
     FEWEST,
     FIRST,

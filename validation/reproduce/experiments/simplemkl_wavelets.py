@@ -11,8 +11,7 @@ import mklref
 from mklref._typing import Array
 from mklref.datasets import noisy_signal, signal
 from mklref.kernels import wavelet
-from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary
-from validation.reproduce.experiments.paired import LEVEL, holm, one_sided
+from validation.reproduce.base import LEVEL, Cell, Evidence, Experiment, Picture, Result, Summary, holm, one_sided
 from validation.reproduce.experiments.simplemkl_data import Reached, printed, reached
 from validation.reproduce.pictures import COLOURS, figure
 

@@ -8,9 +8,8 @@ import numpy as np
 from scipy.stats import t as student, ttest_rel
 
 from mklref._typing import Array
-from validation.reproduce.base import Evidence, Result, of
+from validation.reproduce.base import LEVEL, Evidence, Result, holm, of, one_sided
 from validation.reproduce.expected import FEWEST, bound
-from validation.reproduce.experiments.paired import LEVEL, holm, one_sided
 from validation.reproduce.experiments.spambase_causes import STEPS
 from validation.reproduce.experiments.spambase_parts import GAP, GRADIENTS, GROUPS, METHODS, SIMPLEMKL, WRAPPER
 

@@ -10,9 +10,22 @@ import mklref
 from mklref._typing import Array
 from mklref.algorithms import group_wrapper
 from mklref.datasets import p300
-from validation.reproduce.base import CAUSE, Cell, Evidence, Experiment, Picture, Result, Summary, apart, of
+from validation.reproduce.base import (
+    CAUSE,
+    LEVEL,
+    Cell,
+    Evidence,
+    Experiment,
+    Picture,
+    Result,
+    Summary,
+    apart,
+    holm,
+    of,
+    one_sided,
+    sign_test,
+)
 from validation.reproduce.expected import bound
-from validation.reproduce.experiments.paired import LEVEL, holm, one_sided, sign_test
 from validation.reproduce.experiments.single_variables import SingleVariables
 from validation.reproduce.pictures import COLOURS, figure
 

@@ -11,9 +11,8 @@ import mklref
 from mklref._typing import Array
 from mklref.evidence import EvidenceProblem, EvidenceSolution, MarginalLikelihood, simulate, solve as solve_evidence
 from mklref.kernels import gaussian, per_variable
-from validation.reproduce.base import Cell, Evidence, Experiment, Picture, Result, Summary, timed
+from validation.reproduce.base import LEVEL, Cell, Evidence, Experiment, Picture, Result, Summary, one_sided, timed
 from validation.reproduce.expected import bound
-from validation.reproduce.experiments.paired import LEVEL, one_sided
 from validation.reproduce.pictures import COLOURS, figure
 
 PROTOCOL = """
