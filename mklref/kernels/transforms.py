@@ -140,7 +140,7 @@ class Normalizer:
     weight: Array | None = None
     """How often each training sample counts, (n,)."""
     vanish: bool = False
-    """Whether a constant kernel becomes 0 where it would be divided by its variance of 0; else it is refused."""
+    """Whether "multiplicative" makes 0 of a constant kernel, as the others do with centring; else it is refused."""
 
     def __post_init__(self) -> None:
         checked_flag("center", self.center)
@@ -161,13 +161,12 @@ class Normalizer:
         """The statistics of a training matrix (n, n); `label` names it."""
         diagonal = np.diagonal(gram).astype(np.float64, copy=False)
         means: Any = _means(gram, self.shares) if self.reads_means else None
-        if not self.center or self.method in (None, "spherical"):
-            return self.of_statistics(diagonal, means, gram.dtype, label)
-        if self.vanish and self._variance(diagonal, means, gram.dtype)[1]:
-            return VANISHING
-        centering = self._centering(means)  # of the centred matrix itself the statistics have more digits
-        centred = replace(self, center=False, vanish=False).fit(centering.around(gram, means), label)
-        return replace(centred, centering=centering)
+        found = self.of_statistics(diagonal, means, gram.dtype, label)
+        if found.centering is None or found.scale is None:
+            return found
+        # Of the centred matrix itself the statistics have more digits.
+        centred = replace(self, center=False, vanish=False).fit(found.centering.around(gram, means), label)
+        return replace(centred, centering=found.centering)
 
     def of_statistics(self, diagonal: Array, means: Array | float | None, dtype: Any, label: str) -> Transform:
         """What `fit` finds, from the diagonal of a training matrix and the means of its rows, each (n,).
@@ -175,12 +174,18 @@ class Normalizer:
         The means are read by centring and by "multiplicative" alone, which takes their mean in their place.
         """
         centering = None
-        if self.vanish and self.center and self.method and self._variance(diagonal, means, dtype)[1]:
+        variance, constant = self._variance(diagonal, means, dtype) if self.reads_means else (0.0, False)
+        if constant and self.method == "multiplicative" and not self.vanish:
+            raise InvalidKernel(
+                f"{label} is constant on the training samples (variance {variance:.3g}), so it cannot be scaled to "
+                "variance 1. Drop it, standardise its variables, or use the normalisation 'trace'."
+            )
+        if constant and self.method:  # a normalisation would make a kernel of the rounding that centring leaves
             return VANISHING
         if self.center:
             assert isinstance(means, np.ndarray)
-            centering = self._centering(means)
-            diagonal, means = centering.diagonal(diagonal, means), np.zeros_like(means)
+            centering = Centering(means, self._mean(means), self.shares)
+            diagonal = centering.diagonal(diagonal, means)
         if self.method is None:
             return Transform(centering)
         if self.method == "spherical":
@@ -190,18 +195,7 @@ class Normalizer:
             if size < 0.0:
                 raise InvalidKernel(f"{label} has trace {size:.3g}; a kernel has a nonnegative diagonal.")
             return Transform(centering, _inverse(size, dtype, f"{label} has trace") if size > 0.0 else 1.0)
-        variance, constant = self._variance(diagonal, means, dtype)
-        if constant and self.vanish:
-            return VANISHING
-        if constant:
-            raise InvalidKernel(
-                f"{label} is constant on the training samples (variance {variance:.3g}), so it cannot be scaled to "
-                "variance 1. Drop it, standardise its variables, or use the normalisation 'trace'."
-            )
         return Transform(centering, _inverse(variance, dtype, f"{label} has variance"))
-
-    def _centering(self, means: Array) -> Centering:
-        return Centering(means, self._mean(means), self.shares)
 
     def _mean(self, values: Any) -> float:
         """Over the training samples; a number is the mean already."""

@@ -14,7 +14,7 @@ import pytest
 from makers import KERNELS, NORMALIZATIONS
 
 from mklref import Problem, certify, solve
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import (
     ArrayStack,
     LazyStack,
@@ -25,6 +25,7 @@ from mklref.kernels import (
     per_variable,
     polynomial,
     storage,
+    total,
 )
 from mklref.kernels.evaluation import Block
 from mklref.kernels.reader import Reader, _Rows
@@ -55,6 +56,29 @@ def test_constant_kernels_may_vanish_where_rounding_would_be_divided_by_itself(X
     assert made.fitted.transforms[1] is VANISHING
     assert made.quadratic(np.ones(40) / 40)[1] == 0.0
     assert made.own_diagonals[0].any()
+
+
+@pytest.mark.parametrize("method", ["trace", "multiplicative", "spherical"])
+@pytest.mark.parametrize(
+    "family",
+    [polynomial(1, 0.1), polynomial(1, 0.1) * linear(), total(linear() + polynomial(2)), gaussian(1.0)],
+    ids=["linear", "product", "sum", "exponential"],
+)
+@pytest.mark.parametrize(("value", "spread"), [(0.0, 0.0), (0.3, 0.0), (1 / 3, 3e-9), (0.3, 1e-6)])
+def test_of_a_constant_kernel_centring_leaves_nothing_to_normalise_wherever_it_is_held(X, value, spread, family, method):
+    """What is left of it is rounding, whose trace and variance have any sign; 1e-6 leaves a kernel with digits."""
+    X = value + spread * (X - 3.0)
+    if spread < 1e-6 and method == "multiplicative":
+        for held in ("memory", "lazy"):
+            with pytest.raises(InvalidKernel, match="is constant on the training samples"):
+                family.fit(X, normalize=method, center=True, storage=held)
+    memory, lazy = (
+        family.fit_normalized(X, Normalizer(method, True, vanish=method == "multiplicative"), held)
+        for held in ("memory", "lazy")
+    )
+    for made in (memory, lazy):
+        assert made.dense().any() == made.own_diagonals.any() == made.new(X + 1.0).any() == (spread == 1e-6)
+    np.testing.assert_allclose(lazy.dense(), memory.dense(), atol=0.01 * memory.dense().max())
 
 
 @pytest.mark.parametrize(("precision", "accuracy"), [("float64", 1e-12), ("float32", 1e-5)])
