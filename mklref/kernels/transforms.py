@@ -7,7 +7,8 @@
 
 The means and sums run over the training samples, always; where these have weights c_i, a sample counts c_i times:
 mean_i a_i becomes sum_i c_i a_i / sum_i c_i, and the trace sum_i c_i k(x_i, x_i). Centring comes before the
-normalisation, and gives it the centred k(x, x) of new samples. A kernel that is spherical and centred is
+normalisation, and gives it the centred k(x, x) of new samples; what it leaves of a constant kernel, and of a sample at the
+mean, is rounding, and normalised as 0. A kernel that is spherical and centred is
 multiplicatively normalised, as Kloft 4.4.2 says; but centring after (26) takes the unit diagonal away. Printed there is
 ||x|| = k(x, x) = 1, where ||psi(x)||^2 belongs (erratum L17).
 """
@@ -111,7 +112,7 @@ class Transform:
         if self.centering:
             means = _means(rows, self.centering.shares)
             rows, diagonal = self.centering.around(rows, means), self.centering.diagonal(diagonal, means)
-        own = None if self.norms is None else _norms(diagonal, "the diagonal of the new samples")
+        own = None if self.norms is None else _norms(diagonal, "the diagonal of the new samples", self._rounding)
         return self._normalized(rows, own)
 
     def own(self, diagonal: Array, rows: FloatArray | None = None) -> Array:
@@ -123,8 +124,16 @@ class Transform:
             means = self.centering.means if rows is None else _means(rows, self.centering.shares)
             diagonal = self.centering.diagonal(diagonal, means)
         if self.norms is not None:
-            return (diagonal > 0.0).astype(float)
+            return (np.isfinite(self.norms) if rows is None else diagonal > self._rounding).astype(float)
         return diagonal if self.scale is None else diagonal * self.scale
+
+    @property
+    def _rounding(self) -> float:
+        """Up to which a squared norm is 0: nothing but for the distance from a mean."""
+        if self.centering is None or self.norms is None:
+            return 0.0
+        squares = np.where(np.isfinite(self.norms), self.norms, 0.0) ** 2
+        return _rounding(len(squares), float(squares.mean()) + self.centering.total)
 
 
 VANISHING = Transform(scale=0.0)
@@ -173,8 +182,11 @@ class Normalizer:
 
         The means are read by centring and by "multiplicative" alone, which takes their mean in their place.
         """
-        centering = None
-        variance, constant = self._variance(diagonal, means, dtype) if self.reads_means else (0.0, False)
+        centering, variance, rounding = None, np.inf, 0.0
+        if self.reads_means:
+            spread = self._mean(diagonal)
+            variance, rounding = spread - self._mean(means), _rounding(len(diagonal), spread, dtype)
+        constant = variance <= rounding
         if constant and self.method == "multiplicative" and not self.vanish:
             raise InvalidKernel(
                 f"{label} is constant on the training samples (variance {variance:.3g}), so it cannot be scaled to "
@@ -189,7 +201,7 @@ class Normalizer:
         if self.method is None:
             return Transform(centering)
         if self.method == "spherical":
-            return Transform(centering, norms=_norms(diagonal, label))
+            return Transform(centering, norms=_norms(diagonal, label, rounding))
         if self.method == "trace":
             size = float(diagonal.sum() if self.weight is None else self.weight @ diagonal)
             if size < 0.0:
@@ -203,11 +215,10 @@ class Normalizer:
             return float(values)
         return float(values.mean() if self.shares is None else self.shares @ values)
 
-    def _variance(self, diagonal: Array, means: Any, dtype: Any) -> tuple[float, bool]:
-        """mean_i k(x_i, x_i) - mean_ij k(x_i, x_j), and whether rounding alone may make it of 0."""
-        spread = self._mean(diagonal)
-        variance = spread - self._mean(means)
-        return variance, variance <= 8.0 * len(diagonal) * float(np.finfo(dtype).eps) * abs(spread)
+
+def _rounding(n: int, spread: float, dtype: Any = np.float64) -> float:
+    """What rounding may make of a squared distance of 0 from the mean of n samples, whose mean k(x, x) is `spread`."""
+    return 8.0 * n * float(np.finfo(dtype).eps) * abs(spread)
 
 
 def _means(rows: FloatArray, shares: Array | None) -> Array:
@@ -223,9 +234,9 @@ def _inverse(size: float, dtype: Any, label: str) -> float:
     return 1.0 / size
 
 
-def _norms(diagonal: Array, label: str) -> Array:
-    """sqrt(k(x, x)), inf where it is zero, so that a division by it gives zero."""
-    if diagonal.min(initial=0.0) < 0.0:
+def _norms(diagonal: Array, label: str, rounding: float) -> Array:
+    """sqrt(k(x, x)), inf where it is zero but for rounding, so that a division by it gives zero."""
+    if diagonal.min(initial=0.0) < -rounding:
         i = int(diagonal.argmin())
         raise InvalidKernel(f"{label} has k(x, x) = {diagonal[i]:.3g} at sample {i}; a squared norm is nonnegative.")
-    return np.where(diagonal > 0.0, np.sqrt(diagonal), np.inf)
+    return np.sqrt(np.where(diagonal > rounding, diagonal, np.inf))

@@ -65,7 +65,7 @@ def test_constant_kernels_may_vanish_where_rounding_would_be_divided_by_itself(X
     ids=["linear", "product", "sum", "exponential"],
 )
 @pytest.mark.parametrize(("value", "spread"), [(0.0, 0.0), (0.3, 0.0), (1 / 3, 3e-9), (0.3, 1e-6)])
-def test_of_a_constant_kernel_centring_leaves_nothing_to_normalise_wherever_it_is_held(X, value, spread, family, method):
+def test_of_a_constant_kernel_centring_leaves_nothing_to_normalise(X, value, spread, family, method):
     """What is left of it is rounding, whose trace and variance have any sign; 1e-6 leaves a kernel with digits."""
     X = value + spread * (X - 3.0)
     if spread < 1e-6 and method == "multiplicative":

@@ -136,13 +136,16 @@ def test_what_is_zero_stays_zero(joint):
 
 @pytest.mark.parametrize("storage", ["memory", "lazy"])
 @pytest.mark.parametrize("seed", range(6))
-def test_a_sample_at_the_mean_has_no_direction_though_rounding_makes_its_square_negative(seed, storage):
-    X = 10.0 ** (seed - 3) * np.random.default_rng(seed).normal(size=(20, 3))
-    mean = X.mean(axis=0, keepdims=True)
-    with_mean = linear().fit(np.r_[X, mean], normalize="spherical", center=True, storage=storage)
-    np.testing.assert_allclose(with_mean.dense()[0, -1, :-1], 0.0, atol=1e-6)
-    new = linear().fit(X, normalize="spherical", center=True, storage=storage).new(mean)
-    np.testing.assert_allclose(new, 0.0, atol=1e-6)
+def test_a_sample_at_the_mean_has_no_direction_whatever_rounding_makes_of_its_square(seed, storage):
+    drawn = 10.0 ** (seed - 3) * np.random.default_rng(seed).normal(size=(20, 3))
+    for X in (drawn, *(np.r_[drawn[k:], -drawn[k:]] for k in range(10))):  # k(x, x) = 0 is no unit of rounding
+        mean = X.mean(axis=0, keepdims=True)
+        with_mean = linear().fit(np.r_[X, mean, mean], normalize="spherical", center=True, storage=storage)
+        assert not with_mean.own_diagonals[0, -2:].any()
+        np.testing.assert_allclose(with_mean.dense()[0, -2:], 0.0, atol=1e-6)
+        without = linear().fit(X, normalize="spherical", center=True, storage=storage)
+        np.testing.assert_allclose(without.new(mean), 0.0, atol=1e-6)
+        assert not without.diagonals(mean).any()
 
 
 @pytest.mark.parametrize("method", ["trace", "multiplicative"])
