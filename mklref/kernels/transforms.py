@@ -7,10 +7,10 @@
 
 The means and sums run over the training samples, always; where these have weights c_i, a sample counts c_i times:
 mean_i a_i becomes sum_i c_i a_i / sum_i c_i, and the trace sum_i c_i k(x_i, x_i). Centring comes before the
-normalisation, and gives it the centred k(x, x) of new samples; what it leaves of a constant kernel, and of a sample at the
-mean, is rounding, and normalised as 0. A kernel that is spherical and centred is
-multiplicatively normalised, as Kloft 4.4.2 says; but centring after (26) takes the unit diagonal away. Printed there is
-||x|| = k(x, x) = 1, where ||psi(x)||^2 belongs (erratum L17).
+normalisation, and gives it the centred k(x, x) of new samples; what it leaves of a constant kernel, and of a sample at
+the mean, is rounding and counts as 0. A kernel that is spherical and centred is multiplicatively normalised, as Kloft
+4.4.2 says; but centring after (26) takes the unit diagonal away. Printed there is ||x|| = k(x, x) = 1, where
+||psi(x)||^2 belongs (erratum L17).
 """
 
 from __future__ import annotations
@@ -149,7 +149,7 @@ class Normalizer:
     weight: Array | None = None
     """How often each training sample counts, (n,)."""
     vanish: bool = False
-    """Whether "multiplicative" makes 0 of a constant kernel, as the others do with centring; else it is refused."""
+    """Whether centring and "multiplicative" make 0 of a constant kernel; else the latter refuses it."""
 
     def __post_init__(self) -> None:
         checked_flag("center", self.center)
@@ -192,7 +192,7 @@ class Normalizer:
                 f"{label} is constant on the training samples (variance {variance:.3g}), so it cannot be scaled to "
                 "variance 1. Drop it, standardise its variables, or use the normalisation 'trace'."
             )
-        if constant and self.method:  # a normalisation would make a kernel of the rounding that centring leaves
+        if constant and (self.method or self.vanish):  # of rounding a normalisation would make a kernel
             return VANISHING
         if self.center:
             assert isinstance(means, np.ndarray)

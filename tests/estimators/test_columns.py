@@ -6,6 +6,7 @@ Estimators on kernels that are evaluated when they are read.
 from __future__ import annotations
 
 import re
+from itertools import product
 from types import SimpleNamespace
 
 import numpy as np
@@ -102,9 +103,10 @@ def test_texts_among_numbers(three_classes):
 
 def test_a_column_that_never_changes_is_named_and_goes_on(three_classes):
     X, y, X_new = three_classes
-    constant = np.c_[X, np.full(36, 7.0)]
-    for options in ({}, {"center": True}, {"center": True, "normalize": "spherical"}, {"norm": np.inf}):
-        model = MKLClassifier("per_variable(linear), rbf(1)", **options)
+    constant = np.c_[X, np.full(36, 0.3)]
+    centred = [{"center": True, "normalize": method} for method in (None, "trace", "multiplicative", "spherical")]
+    for options, storage in product([{}, *centred, {"norm": np.inf}], ["memory", "lazy"]):
+        model = MKLClassifier("per_variable(linear), rbf(1)", storage=storage, **options)
         with pytest.warns(ConstantKernelWarning, match=r"on the training samples, .* weight 0: linear\[x3\]\. Leave"):
             model.fit(constant, y)
         assert model.weights_[3] == 0.0
