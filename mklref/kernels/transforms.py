@@ -186,6 +186,8 @@ class Normalizer:
         if self.reads_means:
             spread = self._mean(diagonal)
             variance, rounding = spread - self._mean(means), _rounding(len(diagonal), spread, dtype)
+        if self.method and variance < -rounding:
+            raise InvalidKernel(f"{label} has variance {variance:.3g}; that of a kernel is nonnegative. Drop it.")
         constant = variance <= rounding
         if constant and self.method == "multiplicative" and not self.vanish:
             raise InvalidKernel(

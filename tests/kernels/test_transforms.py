@@ -198,6 +198,12 @@ BAD = np.diag([1.0, -2.0, 0.5])
         ),
         (lambda K, L, d: normalize(K, "spherical", L, d[:1]), InvalidInput, "diagonal_new holds 1 kernels, K holds 3"),
         (lambda K, L, d: normalize(BAD, "trace"), InvalidKernel, r"kernels\[0\] has trace -0\.5"),
+        (
+            lambda K, L, d: normalize(2.0 - np.eye(3), "multiplicative"),
+            InvalidKernel,
+            r"kernels\[0\] has variance -0\.6",
+        ),
+        (lambda K, L, d: Normalizer("trace", True).fit(-K[0], "-K"), InvalidKernel, "-K has variance -.* Drop it"),
         (lambda K, L, d: normalize(BAD, "spherical"), InvalidKernel, r"kernels\[0\] has k\(x, x\) = -2 at sample 1"),
         (
             lambda K, L, d: normalize(BAD**2, "spherical", [[1.0] * 3], [-3.0]),
