@@ -96,14 +96,26 @@ def step(
     # Weights, and the squares of kernels that have none, are compared: in units in which psi makes no difference.
     psi, units, weights = psi.of(kernels), psi.units[kernels], np.zeros_like(centre)
     alike = Polyhedral(psi.cost / units, psi.mu, None if psi.normal is None else psi.normal / units)
+    Q, centre = Q[:, kernels] / units, centre[kernels] * units
+    beside = W / units, centre, unit, near
     # It does not bend where W knows few directions or has misled, or the last step has told that it misses some. C is
     # added to the largest cut: where that is another one than that of the centre, such as J >= 0, it rises along with
-    # the weights, and they would at most double.
-    bent = trusted and near == 0.0 and len(W) > np.count_nonzero(centre)
-    minimised, k = (bent_step, 1) if bent else (sparse_step, len(cuts))
-    found = minimised(alike, Q[:k, kernels] / units, D[:k], W / units, centre[kernels] * units, unit, near)
+    # the weights, and they would at most double. The others count where they show that the step would fail without: it
+    # may have gone where no free sample is, and C is nothing.
+    if not trusted or near > 0.0 or len(W) <= np.count_nonzero(centre):
+        found = sparse_step(alike, Q, D, *beside)
+    else:
+        found = bent_step(alike, Q[:1], D[:1], *beside)
+        if len(D) > 1 and _must_fail(alike, Q, D, centre, found):
+            found = bent_step(alike, Q, D, *beside)
     weights[kernels] = found.weights / units
-    return found._replace(weights=weights, mixture=np.append(found.mixture, np.zeros(len(cuts) - k)))
+    return found._replace(weights=weights, mixture=np.append(found.mixture, np.zeros(len(D) - len(found.mixture))))
+
+
+def _must_fail(psi: Polyhedral, Q: Array, D: Array, centre: Array, found: Step) -> bool:
+    """Whether the cuts, which no J is below, leave less of the promise than a serious step makes."""
+    at_centre, least = (float((D - 0.5 * (Q @ at)).max()) + psi.penalty(at) for at in (centre, found.weights))
+    return at_centre - least < tuning.SERIOUS * (at_centre - found.value)
 
 
 def shortened(regularizer: Regularizer, cut: Cut, W: Array, centre: Array, kernels: Any, found: Step) -> Step:
