@@ -54,7 +54,7 @@ def _solved(problem: Any, start: Any, forms: Any, options: Sequence[Any]) -> tup
     """The better solution, from a start or where that led nowhere a fresh one; and the forms, for the next problem."""
     run, status = _run(problem, start, forms, options)
     solution = _claimed(run, status)
-    if start is not None and solution.status is not Status.OPTIMAL:
+    if start is not None and solution.status not in (Status.OPTIMAL, Status.TIME_LIMIT):
         fresh = _claimed(*_run(problem, None, None, options))
         solution = min(solution, fresh, key=_gap)
     return solution, run.machine.forms
@@ -219,8 +219,9 @@ def points_of_fold(
     scorer = _accuracy if scoring is None and is_classifier(own) else scorer_of(own, scoring)
     weighted = {} if fold.test_weight is None else {"sample_weight": fold.test_weight}
     parts = own._parts(grams, y[fold.train], own_weight)
-    limits = checked_limits(own.tol, "a relative duality gap", own.max_iter, own.max_time, False)
-    solved, of_point = _path(parts, regularizers, Cs, (*limits, poll))
+    tol, most, seconds = checked_limits(own.tol, "a relative duality gap", own.max_iter, own.max_time, False)
+    each = None if seconds is None else seconds / len(parts)
+    solved, of_point = _path(parts, regularizers, Cs, (tol, most, each, poll))
     found = []
     for solutions in solved:
         own._keep(parts, solutions, fold.train, constant)

@@ -168,6 +168,24 @@ def test_fits_that_miss_the_tolerance_are_counted(samples, limit, says, status):
     assert status.value in str(caught[1].message)
 
 
+def test_a_fit_in_a_fold_has_its_time_once(monkeypatch):
+    """Its machines share it, and one that a start has led to its end is not followed by a fresh one."""
+    X, y = np.random.default_rng(0).normal(size=(60, 4)), np.arange(60) % 3
+    honest, seen = folds.run_from, []
+
+    def observed(problem, start, forms, tol, max_iter, deadline, callback):
+        seen.append((start is None, deadline - time.perf_counter()))
+        return honest(problem, start, forms, tol, max_iter, 0.0, callback)
+
+    monkeypatch.setattr(folds, "run_from", observed)
+    given = {"Cs": [1.0, 2.0], "norms": [1.0], "tol": 1e-12, "multiclass": "independent"}
+    model = MKLClassifierCV(SPECIFICATION, cv=2, max_time=3e6, **given)
+    with pytest.warns(ConvergenceWarning):
+        model.fit(X, y)
+    assert [fresh for fresh, _ in seen] == 2 * [True, True, True, False, False, False]
+    assert max(left for _, left in seen) <= 1e6
+
+
 def test_workers_share_the_threads(samples, monkeypatch):
     X, y, _ = samples
     monkeypatch.setenv("MKLREF_NUM_THREADS", "5")
