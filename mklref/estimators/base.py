@@ -82,7 +82,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
     center: bool
     tol: float
     max_iter: int
-    max_time: float | None
+    max_time: float | None = None
     verbose: bool
     storage = "memory"  # of a search, which slices matrices
     approximation: Any = None

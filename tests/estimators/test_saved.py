@@ -324,3 +324,5 @@ def test_a_file_from_before_a_parameter_has_what_was_done_then(rng, tmp_path):
         del facts["parameters"][later]
     write_arrays(tmp_path / "older.npz", arrays, facts)
     assert MKLRegressor.load(tmp_path / "older.npz").get_params() == {**model.get_params(), "storage": "memory"}
+    del model.approximation, model.storage, model.max_time  # of a pickle
+    assert model.get_params() == MKLRegressor.load(tmp_path / "older.npz").get_params()
