@@ -70,6 +70,7 @@ class EvidenceProblem(Frozen):
     noise_variance: float
     learn_noise: bool
     noise_floor: float | None
+    _given_floor: Any
     _ARGUMENTS = ("kernels", "y", "noise_variance", "learn_noise", "noise_floor")
 
     log_volume: ClassVar[float | Array] = 0.0
@@ -89,14 +90,21 @@ class EvidenceProblem(Frozen):
         put("y", _checked_targets(y, self.n_samples))
         put("noise_variance", checked_variance("noise_variance", noise_variance))
         put("learn_noise", checked_flag("learn_noise", learn_noise))
+        put("_given_floor", noise_floor)
         put("noise_floor", self._checked_floor(noise_floor))
 
     def replace(self, **changes: Any) -> Self:
-        """A new problem that differs in the named arguments and shares the others, whose samples are the same."""
+        """A new problem that differs in the named arguments and shares the others, whose samples are the same.
+
+        A floor that was not given is that of the new problem.
+        """
         made = super().replace(**changes)
         if "y" not in changes:
             require_named("y", self.kernels.sample_names, made.kernels.sample_names)
         return made
+
+    def _arguments(self) -> dict[str, Any]:
+        return {**super()._arguments(), "noise_floor": self._given_floor}
 
     @property
     def n_kernels(self) -> int:

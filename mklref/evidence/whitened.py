@@ -51,6 +51,7 @@ class Whitened(EvidenceProblem):
     given: EvidenceProblem
     Z: Array
     T_0: Array
+    __reduce__ = object.__reduce__  # by what it has: its arguments are others
 
     def __init__(self, given: EvidenceProblem, Z: Array, lengths: Array, late: Callable[[], bool]) -> None:
         units = np.rint(np.log2(lengths)).astype(int)

@@ -5,6 +5,8 @@ Every public function of empirical Bayes with wrong arguments: our errors, by th
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from evidence.models import make_model
@@ -69,6 +71,15 @@ def test_kernels_are_not_copied_and_nothing_is_written_to():
     np.testing.assert_allclose(learned.lower, [0.0, 0.0, 1e-7])
     assert learned.split(learned.join(np.ones(2), 0.3))[1] == 0.3
     assert problem.split(problem.join(np.ones(2), 0.3))[1] == 0.1
+
+
+def test_a_floor_that_was_not_given_follows_what_is_replaced():
+    problem = EvidenceProblem([np.eye(2)], [1.0, 2.0], 0.1, learn_noise=True)
+    for made in (problem, pickle.loads(pickle.dumps(problem))):
+        assert made.noise_floor == 1e-7
+        assert made.replace(noise_variance=1e-9).noise_floor == 1e-15
+        assert made.replace(learn_noise=False).noise_floor is None
+        assert made.replace(noise_floor=0.01).replace(noise_variance=1.0).noise_floor == 0.01
 
 
 def test_default_weights_share_the_mean_square():

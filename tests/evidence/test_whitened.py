@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from fractions import Fraction
 from unittest.mock import Mock
 
@@ -280,6 +281,13 @@ def test_a_covariance_that_the_kernels_as_given_make_indefinite_is_not_changed()
     problem = EvidenceProblem([np.array([[1.0, 1.0], [1.0, np.nextafter(1.0, 0.0)]])], [1.0, 1.0], 1e-17)
     point = MarginalLikelihood.at(problem, np.ones(1))
     assert point is None or point.whitened() is None
+
+
+def test_a_point_in_other_coordinates_is_pickled():
+    point = MarginalLikelihood(EvidenceProblem([np.eye(2), np.ones((2, 2))], [1.0, 2.0], 0.1), np.ones(2)).whitened()
+    again = pickle.loads(pickle.dumps(point))
+    assert again.value == point.value
+    np.testing.assert_array_equal(again.problem.Z, point.problem.Z)
 
 
 @pytest.mark.parametrize("scale", [1.0, 2.0**1000, 2.0**-1000])
