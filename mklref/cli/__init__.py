@@ -85,11 +85,11 @@ def _interrupted_by_signals() -> Iterator[None]:
         yield
     finally:
         sys.unraisablehook = hook
-        for timer in timers:  # or it would come to whatever the caller does next
-            timer.cancel()
-            timer.join()
         for number in ours:
             signal.signal(number, signal.SIG_DFL)
+        for timer in timers:  # or it would come to whatever the caller does next; it may still come here
+            timer.cancel()
+            timer.join()
 
 
 def _unread() -> bool:

@@ -11,6 +11,7 @@ import threading
 import time
 from concurrent.futures import wait as futures_wait
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -308,6 +309,22 @@ def test_ctrl_c_that_comes_again_comes_to_nothing_but_the_command(monkeypatch):
     monkeypatch.setattr("mklref.cli._run", lambda arguments: Held() is not None)
     assert main(["list"]) in (0, 130)  # 130 if the command took as long
     assert not any(isinstance(thread, threading.Timer) for thread in threading.enumerate())
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="it does not come again there")
+def test_ctrl_c_that_comes_again_at_the_end_leaves_the_signals_as_they_were(monkeypatch):
+    class Held:
+        def __del__(self):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("mklref.cli._run", lambda arguments: Held() is not None)
+    monkeypatch.setattr("mklref.cli._again", lambda: Mock(join=Mock(side_effect=KeyboardInterrupt)))
+    before = signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    try:
+        assert main(["list"]) == 130
+        assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def test_a_signal_that_ends_the_tests_is_none_to_a_command(monkeypatch):
