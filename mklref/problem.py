@@ -71,10 +71,10 @@ class Frozen:
         return {name: getattr(self, name) for name in self._ARGUMENTS}
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"a {type(self).__name__} is frozen; use problem.replace({name}=...) for a changed one.")
+        raise AttributeError(f"this {type(self).__name__} is frozen; use problem.replace({name}=...) for a changed one.")
 
     def __delattr__(self, name: str) -> None:
-        raise AttributeError(f"a {type(self).__name__} is frozen.")
+        raise AttributeError(f"this {type(self).__name__} is frozen.")
 
     def __reduce__(self) -> Any:
         return _rebuild, (type(self), self._arguments())

@@ -123,7 +123,7 @@ def test_kernels_are_not_copied_and_nothing_is_written_to(K):
 
 def test_a_problem_is_frozen(K):
     problem = Problem(K, LABELS)
-    with pytest.raises(AttributeError, match=r"a Problem is frozen; use problem\.replace\(C=\.\.\.\)"):
+    with pytest.raises(AttributeError, match=r"this Problem is frozen; use problem\.replace\(C=\.\.\.\)"):
         problem.C = 2.0
     with pytest.raises(AttributeError, match="frozen"):
         del problem.y

@@ -193,7 +193,7 @@ def test_problems_with_a_certificate_of_their_own_are_refused_and_say_which(data
 
 def test_a_signed_problem_is_frozen_and_its_solution_is_saved(data, tmp_path):
     signed = SignedProblem(data[0], np.where(data[1] > 0, 1.0, -1.0), C=2.0)
-    with pytest.raises(AttributeError, match="a SignedProblem is frozen"):
+    with pytest.raises(AttributeError, match="this SignedProblem is frozen"):
         signed.trace = 3.0
     assert signed.replace(trace=3.0).trace == 3.0
     solution = mklref.reference.solve(signed, "sdp")

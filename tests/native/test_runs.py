@@ -15,6 +15,7 @@ from mklref.certificate import certify, certify_for, repair
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.kernels import ArrayStack, normalize
 from mklref.machines import machine, machine_for, quadratic_forms, smo, twin
+from mklref.machines.loops import QuadraticProgram
 from mklref.machines.newton import NewtonMachine
 from mklref.native import tuning
 from mklref.regularizers import ConcaveBlock, ElasticNet, Fixed, Groups, Lp, Power, SmoothedRoot, Tikhonov, WeightedL1
@@ -379,3 +380,14 @@ def test_weights_at_which_a_logistic_loss_is_flat_are_left_again():
     kernels = np.array([[[0.0095, 0.0057], [0.0057, 0.0095]], [[9e5, 7.5e5], [7.5e5, 9e5]]])
     problem = mklref.Problem(kernels, [1.0, -1.0], C=2e4, loss="logistic", regularizer=Tikhonov(2, 0.05))
     assert len(checked(problem, tol=1e-8).history) < 20
+
+
+def test_programs_take_in_few_of_many_kernels(monkeypatch):
+    """Where weights everywhere are as good as few, the interior points of a program have weights everywhere."""
+    orders, whole = [], QuadraticProgram.solve
+    monkeypatch.setattr(QuadraticProgram, "solve", lambda self, x: orders.append(self.bounds) or whole(self, x))
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 30)), np.where(rng.random(40) < 0.5, -1.0, 1.0)
+    problem = mklref.Problem(mklref.kernels.simplemkl_recipe(X), y, C=1e4, regularizer=Lp(1))
+    assert mklref.solve(problem).status is Status.OPTIMAL
+    assert max(orders) < 0.6 * problem.n_kernels

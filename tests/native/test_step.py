@@ -12,7 +12,6 @@ from native.solving import loop_on, random_bundle
 import mklref
 from mklref.formulations.weighted_primal import psi
 from mklref.machines import machine_for
-from mklref.machines.loops import QuadraticProgram
 from mklref.native import step as module
 from mklref.native.curved import _WHOLE, _Dual, bends
 from mklref.native.step import Cut, Step, shortened, step
@@ -155,17 +154,6 @@ def test_kernels_outside_the_first_choice_come_in(regularizer, rng):
         slope -= slope[weights > 1e-6].mean()
     np.testing.assert_allclose(slope[weights > 1e-6], 0.0, atol=1e-6)
     assert slope.min() > -1e-6
-
-
-def test_programs_take_in_few_of_many_kernels(monkeypatch):
-    """Where weights everywhere are as good as few, the interior points of a program have weights everywhere."""
-    orders, whole = [], QuadraticProgram.solve
-    monkeypatch.setattr(QuadraticProgram, "solve", lambda self, x: orders.append(self.bounds) or whole(self, x))
-    rng = np.random.default_rng(0)
-    X, y = rng.standard_normal((40, 30)), np.where(rng.random(40) < 0.5, -1.0, 1.0)
-    problem = mklref.Problem(mklref.kernels.simplemkl_recipe(X), y, C=1e4, regularizer=Lp(1))
-    assert mklref.solve(problem).status is Status.OPTIMAL
-    assert max(orders) < 0.6 * problem.n_kernels
 
 
 def test_weights_of_other_kernels_stay_zero(rng):
