@@ -71,7 +71,7 @@ class Frozen:
         return {name: getattr(self, name) for name in self._ARGUMENTS}
 
     def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"this {type(self).__name__} is frozen; use problem.replace({name}=...) for a changed one.")
+        raise AttributeError(f"this {type(self).__name__} is frozen; use problem.replace({name}=...) for another one.")
 
     def __delattr__(self, name: str) -> None:
         raise AttributeError(f"this {type(self).__name__} is frozen.")
