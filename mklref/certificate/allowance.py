@@ -74,11 +74,11 @@ class AnyOrder:
 
 
 class Enclosed(AnyOrder):
-    """K_m v (M, n), each within eps_m d_mi of these numbers."""
+    """K_m v (M, n), each within eps_m d_mi of these numbers, of kernels with this slack (M,)."""
 
-    def __init__(self, images: Array, eps: Array) -> None:
+    def __init__(self, images: Array, eps: Array, slack: Array) -> None:
         super().__init__(images)
-        self.eps = eps
+        self.eps, self.slack = eps, slack
 
 
 def squares_error(problem: Problem, beta: Array, images: Any) -> Array:
@@ -89,9 +89,9 @@ def squares_error(problem: Problem, beta: Array, images: Any) -> Array:
     else:
         rounding = missed * reach + UNIT * k * (abs(images) @ np.abs(beta))
     rounding = rounding + k * UNDERFLOW * (1.0 + float(np.abs(beta).sum()))
-    slack = problem.kernels.slack
-    if slack.any():  # beta'beta alone may overflow where beta'K beta does not
-        rounding = rounding + slack * float(beta @ beta)
+    if beta.any():  # beta'beta alone may leave float64 where beta'K beta does not
+        unit = float(np.abs(beta).max())
+        rounding = rounding + _slack(problem, images) * unit * float(np.sum((beta / unit) ** 2)) * unit
     return np.asarray(rounding)
 
 
@@ -115,7 +115,7 @@ def score_bounds(problem: Problem, beta: Array, theta: Array, images: Any, b: fl
         error = stack.lengths(size * missed) + UNIT * _support(theta) * (size @ abs(images))
     error += _support(beta) * UNDERFLOW * float(size.sum())
     error += UNIT * (np.abs(t) + np.abs(_targets(problem) - t))
-    shift = float(theta @ stack.slack) * beta
+    shift = float(theta @ _slack(problem, images)) * beta
     return t + np.minimum(shift, 0.0) - error, t + np.maximum(shift, 0.0) + error
 
 
@@ -203,6 +203,10 @@ def _reach(problem: Problem, beta: Array, images: Any) -> tuple[Array, Array]:
     g = images.stack.roundings_over_rows(int(np.count_nonzero((beta != 0.0) | (images.v != 0.0))))
     errors = g * UNIT * images.reach if images.errors is None else images.errors
     return images.norms() + step, errors + g * UNIT * step
+
+
+def _slack(problem: Problem, images: Any) -> Array:
+    return images.slack if isinstance(images, Enclosed) else problem.kernels.slack
 
 
 def _targets(problem: Problem) -> Array:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mklref.certificate.allowance import Enclosed
 from mklref.exceptions import InvalidKernel
 from mklref.kernels.validation import INDEFINITE_REMEDY
 
@@ -84,7 +85,12 @@ def squares_after_repair(
     errors_are_known = getattr(images, "errors", None) is not None  # those of a second read are not
     if errors_are_known or np.all(remainder <= _NEGLIGIBLE * moved.max()):
         return moved, images
-    again = problem.kernels.images(feasible)
+    if isinstance(images, Enclosed):
+        from mklref.certificate.products import sharp_images
+
+        again: Any = sharp_images(problem.kernels, feasible)
+    else:
+        again = problem.kernels.images(feasible)
     return dual_squares(problem, feasible, again), again
 
 

@@ -25,7 +25,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -36,8 +37,13 @@ from mklref.certificate.rounding import TINY, Interval, above, below, gamma, inf
 from mklref.kernels.factor_sources import FactorImages
 from mklref.kernels.factor_stack import FactorStack
 from mklref.kernels.stack import ArrayStack, KernelStack
+from mklref.kernels.validation import SMALL, rounding_of
 from mklref.regularizers.norms import quotient
 
+_DIGITS = 110
+"""Bits beside the largest entry of its row at which a factor is cut off."""
+_MOST = 8
+"""Slices of a row, whose products are added up before they are rounded."""
 _ROWS = 16
 _SLICES = 3
 _SLICED = 256
@@ -45,6 +51,12 @@ _SLICED = 256
 _FEW, _CANCELS = 1 << 22, 1e-5
 """Entries of all matrices up to which these are cut for digits alone, at 20 to 220 times the cost of a product; and the
 share of its bound from which a product has lost digits that the Newton steps of a polish miss."""
+
+
+_TOLD = 1e4
+"""Times eps trace(K) from which float64 tells an eigenvalue from 0, and more."""
+_SLACK: WeakKeyDictionary[ArrayStack, Array] = WeakKeyDictionary()
+"""What was found of a stack, which takes eigenvalues."""
 
 
 def fast(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:
@@ -167,6 +179,51 @@ def leading(x: Array, bits: int) -> Array:
     return (x + shift) - shift
 
 
+class Slices(NamedTuple):
+    """Rows of a matrix, 2^units_i times a sum of slices, the j-th of multiples of 2^(-j bits)."""
+
+    units: Array
+    slices: list[Array]
+
+
+def in_slices(high: Array, low: Any = 0.0) -> Slices:
+    """high + low, each slice so short that sums of as many products of two, n terms each, are exact."""
+    bits = slice_bits(_MOST * high.shape[1])
+    units = np.frexp(np.abs(high).max(axis=1))[1]
+    high, low = (np.ldexp(part, -units[:, None], order="C") for part in (high, low))
+    slices = []
+    for j in range(1, -(-_DIGITS // bits) + 1):
+        slices.append(leading(high, j * bits))
+        left = high - slices[-1]
+        high = left + low
+        low = low - (high - left)
+    return Slices(units, slices)
+
+
+def _times(A: Array, B: Array) -> Array:
+    return np.asarray(A @ B.T)
+
+
+def product_of_slices(
+    left: Slices, right: Slices, times: Callable[[Array, Array], Array] = _times
+) -> tuple[Array, Array]:
+    """The product of `left` and the transpose of `right`, in about twice the digits of float64, and what that leaves.
+
+    `times` makes A B' of two slices.
+    """
+    high, low = (np.zeros((len(left.units), len(right.units)), order="F") for _ in range(2))
+    for order in reversed(range(len(left.slices))):
+        term = np.zeros_like(high)
+        for j in range(order + 1):
+            term += times(left.slices[j], right.slices[order - j])
+        total = high + term
+        back = total - high
+        low += (high - (total - back)) + (term - back)
+        high = total
+    total, units = high + low, left.units[:, None] + right.units
+    return np.ldexp(total, units), np.ldexp(low - (total - high), units)
+
+
 def exact(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:
     """K v (n,) and v'K v (scalar) in Python integers, rounded once at the end."""
     image, square = exact_product(matrix, v)
@@ -229,11 +286,33 @@ def sharp_images(stack: KernelStack, v: Array) -> FactorImages | Enclosed | None
             return None
         balls = [_sharp_image(stack, m, v) for m in range(len(stack))]
         eps = [quotient(radius, d).max() for (_, radius), d in zip(balls, stack.own_lengths, strict=True)]
-        return Enclosed(np.array([image for image, _ in balls]), np.array(eps))
+        return Enclosed(np.array([image for image, _ in balls]), np.array(eps), _sharp_slack(stack))
     if not isinstance(stack, FactorStack) or not stack.sources:
         return None
     middle, radius = _ball(_sliced_transposed(stack, v))
     return FactorImages(stack, v, middle, np.sqrt(stack.of_each(radius**2)))
+
+
+def _sharp_slack(stack: ArrayStack) -> Array:
+    """`KernelStack.slack`, where the eigenvalues of small matrices are found in twice the digits."""
+    if stack not in _SLACK:
+        slack = stack.slack.copy()
+        for m in np.flatnonzero(slack).tolist() if stack.shape[1] <= SMALL else []:
+            slack[m] = min(slack[m], missing(_matrix(stack, m)))
+        _SLACK[stack] = slack
+    return _SLACK[stack]
+
+
+def missing(K: Array) -> float:
+    """s >= 0, about the least with K + s I semidefinite, for a matrix that is it but for rounding.
+
+    The smallest eigenvalue of V'K V in twice the digits: V are the eigenvectors whose eigenvalues float64 does not tell
+    from 0, and others, of eigenvalues lambda, change it by (u ||K||)^2/lambda.
+    """
+    values, vectors = np.linalg.eigh(K)
+    V = vectors[:, values < _TOLD * rounding_of(K)]
+    projected = product_of_slices(in_slices(V.T), in_slices(K))[0] @ V
+    return max(0.0, -float(np.linalg.eigvalsh(0.5 * (projected + projected.T)).min(initial=0.0)))
 
 
 def images_that_cancel(stack: KernelStack, v: Array) -> Array:

@@ -32,7 +32,7 @@ from mklref.kernels import (
     stack,
 )
 from mklref.kernels.fitted import Training
-from mklref.kernels.transforms import VANISHING, Normalizer, Transform
+from mklref.kernels.transforms import VANISHING, Normalizer, Transform, slacks
 from mklref.regularizers import NAMED, Groups, Lp, Regularizer, as_regularizer
 
 PRECOMPUTED = "precomputed"
@@ -155,9 +155,8 @@ def raw_precomputed(X: Any, kept: Any) -> tuple[ArrayStack, Precomputed]:
     given = ArrayStack([matrix if len(kept) == n else matrix[np.ix_(kept, kept)] for matrix in grams.matrices])
     given.require_psd()  # with the allowance of their own dtype
     matrices = [np.ascontiguousarray(matrix, dtype=np.float64) for matrix in given.matrices]
-    for K, lost in zip(matrices, given.slack, strict=True):
-        if lost:  # by rounding to float32: these are copies, and semidefinite again
-            K.flat[:: len(K) + 1] += lost
+    for m in np.flatnonzero(given.lost).tolist():  # by rounding: semidefinite again
+        matrices[m] = matrices[m] + given.lost[m] * np.eye(given.shape[1])
     made, M = ArrayStack.trusted(matrices, next(iter(kernel_names(X)), None)), len(matrices)
     return made, Precomputed(kept, tuple(range(M)), (Transform(),) * M, made.names, n, last, M)
 
@@ -179,7 +178,8 @@ def normalized(raw: KernelStack, new: NewKernels, how: Normalizer) -> tuple[Kern
             matrices.append(gram)
         else:
             matrices.append(transforms[-1].train(gram))
-    return ArrayStack.trusted(matrices, raw.names), replace(new, transforms=tuple(transforms))
+    made = ArrayStack.trusted(matrices, raw.names, slacks(transforms, matrices))
+    return made, replace(new, transforms=tuple(transforms))
 
 
 def vanished(transforms: Sequence[Transform]) -> list[int]:
@@ -201,7 +201,7 @@ def part(
         transforms.append(fitted)
         matrices.append(fitted.train(inner))
         rows[m] = fitted.new(gram.take(test, axis=0).take(train, axis=1), gram[test, test])
-    return ArrayStack.trusted(matrices, names), rows, vanished(transforms)
+    return ArrayStack.trusted(matrices, names, slacks(transforms, matrices)), rows, vanished(transforms)
 
 
 def samples_first(X: Any) -> FloatArray:

@@ -15,27 +15,22 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
 
 from mklref._typing import Array, FloatArray
-from mklref.certificate.products import leading, slice_bits
+from mklref.certificate.products import in_slices, product_of_slices
 from mklref.evidence.problem import EvidenceProblem, cholesky
 from mklref.kernels.stack import ArrayStack
 
-_DIGITS = 110
-"""Bits beside the largest entry of its row at which a factor is cut off."""
 _RAISED = 4.0 * float(np.finfo(float).eps)
 """More noise beside a covariance that float64 lost, as a share of its diagonal: for each sample and kernel."""
 _SURE = 80
 """Bits, fewer than a product of two slices leaves right, to which a negative value is one."""
 _MOST_RAISES = 3
 """Coordinates after which no digit of the kernels is left."""
-_MOST = 8
-"""Slices of a row, whose products are added up before they are rounded."""
 
 
 class OutOfTime(Exception):
@@ -55,11 +50,18 @@ class Whitened(EvidenceProblem):
 
     def __init__(self, given: EvidenceProblem, Z: Array, lengths: Array, late: Callable[[], bool]) -> None:
         units = np.rint(np.log2(lengths)).astype(int)
-        rows = _sliced(np.ldexp(Z, units))
+        rows = in_slices(np.ldexp(Z, units))
+
+        def times(A: Array, B: Array) -> Array:
+            if late():
+                raise OutOfTime
+            return np.asarray(dtrmm(1.0, A.T, B.T, trans_a=1))  # A is lower triangular
+
+        def from_left(*parts: Array) -> tuple[Array, Array]:
+            return product_of_slices(rows, in_slices(*parts), times)
 
         def in_coordinates(K: FloatArray) -> Array:
-            half = _product(rows, _sliced(np.ldexp(K.astype(np.float64), -units[:, None] - units)), late)
-            T = _product(rows, _sliced(*half), late)[0]
+            T = from_left(*from_left(np.ldexp(K.astype(np.float64), -units[:, None] - units)))[0]
             return 0.5 * (T + T.T)
 
         kernels = ArrayStack.trusted([in_coordinates(K) for K in given.kernels.matrices], given.kernels.names)
@@ -68,8 +70,8 @@ class Whitened(EvidenceProblem):
             given=given,
             Z=Z,
             kernels=kernels,
-            y=_product(rows, _sliced(np.ldexp(given.y, -units)[None]), late)[0][:, 0],
-            T_0=_product(rows, _sliced(np.ldexp(Z, -units)), late)[0],
+            y=from_left(np.ldexp(given.y, -units)[None])[0][:, 0],
+            T_0=from_left(np.ldexp(Z, -units))[0],
             log_volume=-np.log(np.diagonal(Z)),
         )
 
@@ -132,52 +134,13 @@ def _is_indefinite(problem: EvidenceProblem, weights: Array, noise_variance: flo
     if isinstance(problem, Whitened) or not np.isfinite(total).all():
         return False
     v = np.linalg.eigh(total)[1][:, 0]
-    row, exactly = _sliced(v[None]), [Fraction(value) for value in v.tolist()]
+    row, exactly = in_slices(v[None]), [Fraction(value) for value in v.tolist()]
     form, size = Fraction(noise_variance) * sum(value * value for value in exactly), noise_variance
     for weight, matrix in zip(weights.tolist(), problem.kernels.matrices, strict=True):
-        image = _product(row, _sliced(matrix.astype(np.float64)), lambda: False)
+        image = product_of_slices(row, in_slices(matrix.astype(np.float64)))
         if not np.isfinite(image).all():
             return False
         parts = zip(exactly, image[0][0].tolist(), image[1][0].tolist(), strict=True)
         form += Fraction(weight) * sum(value * (Fraction(high) + Fraction(low)) for value, high, low in parts)
         size += weight * float(np.abs(matrix).max())
     return bool(np.isfinite(size)) and form < -Fraction(size) * len(v) / 2**_SURE
-
-
-class _Sliced(NamedTuple):
-    """Rows of a matrix, 2^units_i times a sum of slices, the j-th of multiples of 2^(-j bits)."""
-
-    units: Array
-    slices: list[Array]
-
-
-def _sliced(high: Array, low: Any = 0.0) -> _Sliced:
-    """high + low, each slice so short that sums of as many products of two, n terms each, are exact."""
-    bits = slice_bits(_MOST * high.shape[1])
-    units = np.frexp(np.abs(high).max(axis=1))[1]
-    high, low = (np.ldexp(part, -units[:, None], order="C") for part in (high, low))
-    slices = []
-    for j in range(1, -(-_DIGITS // bits) + 1):
-        slices.append(leading(high, j * bits))
-        left = high - slices[-1]
-        high = left + low
-        low = low - (high - left)
-    return _Sliced(units, slices)
-
-
-def _product(left: _Sliced, right: _Sliced, late: Callable[[], bool]) -> tuple[Array, Array]:
-    """The product of `left`, lower triangular or a row, and the transpose of `right`, and what float64 leaves of it."""
-    high, low = (np.zeros((len(left.units), len(right.units)), order="F") for _ in range(2))
-    for order in reversed(range(len(left.slices))):
-        term = np.zeros_like(high)
-        for j in range(order + 1):
-            if late():
-                raise OutOfTime
-            A, B = left.slices[j], right.slices[order - j]
-            term += A @ B.T if len(A) == 1 else dtrmm(1.0, A.T, B.T, trans_a=1)
-        total = high + term
-        back = total - high
-        low += (high - (total - back)) + (term - back)
-        high = total
-    total, units = high + low, left.units[:, None] + right.units
-    return np.ldexp(total, units), np.ldexp(low - (total - high), units)

@@ -17,7 +17,7 @@ from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.evaluation import Block, Samples, runs_of
 from mklref.kernels.functions import grouped
 from mklref.kernels.stack import ArrayStack
-from mklref.kernels.transforms import Normalizer, Transform
+from mklref.kernels.transforms import Normalizer, Transform, slacks
 
 _SEEN, _ASYMMETRY = 8, 1e-6
 """Samples on which a kernel of one's own is looked at, and what rounding may make of its symmetry there."""
@@ -105,8 +105,23 @@ class FamilyStack(OnSamples, ArrayStack):
     @cached_property
     def definiteness(self) -> str:
         """By theorem, if all kernels are; the matrices of those that are not are checked."""
-        others = [m for m, kernel in enumerate(self.fitted.kernels) if not kernel.definite]
-        return "by theorem" if not others else ArrayStack([self.matrices[m] for m in others]).definiteness
+        return self._others.definiteness if self._checked else "by theorem"
+
+    @property
+    def _checked(self) -> list[int]:
+        return [m for m, kernel in enumerate(self.fitted.kernels) if not kernel.definite]
+
+    @cached_property
+    def _others(self) -> ArrayStack:
+        return ArrayStack([self.matrices[m] for m in self._checked])
+
+    @cached_property
+    def slack(self) -> Array:
+        """s (M,): K_m + s_m I is semidefinite where rounding left K_m indefinite."""
+        found = slacks(self.fitted.transforms, self.matrices)
+        if self._checked:
+            found[self._checked] = self._others.slack
+        return found
 
 
 @dataclass(frozen=True)

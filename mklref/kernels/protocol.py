@@ -29,6 +29,8 @@ from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 
 _HELD = 1 << 23
 """Entries of all kernels together that a stack which is not in memory evaluates at a time."""
+_EXPLAINED = 1.5 * float(np.finfo(np.float64).eps)
+"""Shares of the trace of a matrix by which its evaluation in float64 leaves it indefinite, and half as much."""
 
 T = TypeVar("T", bound=Any)
 
@@ -64,8 +66,13 @@ class KernelStack(ABC):
 
     @property
     def slack(self) -> Array:
-        """s (M,): K_m + s_m I is semidefinite where the rounding of entries to their dtype left K_m indefinite."""
+        """s (M,): K_m + s_m I is semidefinite where the rounding of its entries left K_m indefinite."""
         return np.zeros(len(self))
+
+    @property
+    def lost(self) -> Array:
+        """The slack (M,) that is more than evaluation in float64 explains, as that of entries in float32 is; else 0."""
+        return np.where(self.slack > _EXPLAINED * self.traces(), self.slack, 0.0)
 
     @property
     @abstractmethod

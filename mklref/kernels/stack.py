@@ -15,7 +15,7 @@ from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, checked_members, checked_names
 from mklref.exceptions import InvalidKernel, KernelsLost
 from mklref.kernels.protocol import KernelStack as KernelStack, in_pairs, indices, numbers, sums_of_rows
-from mklref.kernels.validation import checked_gram, require_gram, require_psd, rounding_slack
+from mklref.kernels.validation import checked_gram, require_gram, require_psd, rounding_of, rounding_slack
 
 _LARGE = 128
 """Order of a matrix from which its symmetry saves time in a product."""
@@ -53,12 +53,13 @@ class ArrayStack(KernelStack):
     ) -> ArrayStack:
         """A stack of matrices known to be positive semidefinite, as principal submatrices of checked ones are.
 
-        With the `slack` (M,) of those that they were made of they are it up to that.
+        They are it up to their `slack` (M,), by default what rounding explains.
         """
         made = cls(matrices, names)
         made._gram_checked = True
         made.__dict__["definiteness"] = "by theorem"
-        made.__dict__["slack"] = np.zeros(len(made)) if slack is None else slack
+        if slack is not None:
+            made.__dict__["slack"] = slack
         return made
 
     @property
@@ -172,21 +173,22 @@ class ArrayStack(KernelStack):
     def definiteness(self) -> str:
         """Whether each matrix is "proved" semidefinite, is it "by theorem", or is "assumed" to be."""
         self._seen = self._some_entries()
-        proofs = [
+        return "assumed" if None in self._proved else "proved"
+
+    @cached_property
+    def _proved(self) -> list[float | None]:
+        """What `require_psd` says of each matrix."""
+        return [
             require_psd(matrix, f"kernels[{m}]", len(self.matrices), partial(_product, matrix))
             for m, matrix in enumerate(self.matrices)
         ]
-        return "proved" if all(proofs) else "assumed"
 
     @cached_property
     def slack(self) -> Array:
-        """s (M,): K_m + s_m I is semidefinite where the rounding of entries to float32 left K_m indefinite.
-
-        0 where K_m is semidefinite as it stands, up to the rounding of float64, and where no proof is affordable.
-        """
-        if self.dtype == np.float64 or self.definiteness != "proved":
-            return np.zeros(len(self))
-        return np.array([rounding_slack(matrix) for matrix in self.matrices])
+        """s (M,): K_m + s_m I is semidefinite where rounding left K_m indefinite; 0 where K_m is proved definite."""
+        if self.definiteness == "by theorem":
+            return np.array([rounding_of(matrix) for matrix in self.matrices])
+        return np.array([rounding_slack(*each) for each in zip(self.matrices, self._proved, strict=True)])
 
     _seen: Array | None = None
 

@@ -15,6 +15,7 @@ the mean, is rounding and counts as 0. A kernel that is spherical and centred is
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, get_args
 
@@ -127,6 +128,18 @@ class Transform:
             return (np.isfinite(self.norms) if rows is None else diagonal > self._rounding).astype(float)
         return diagonal if self.scale is None else diagonal * self.scale
 
+    def slack(self, diagonal: Array) -> float:
+        """eps times the trace before centring, in units of the transformed k(x_i, x_i), (n,): what rounding explains.
+
+        By so much a matrix may be indefinite whose kernel is not.
+        """
+        sizes = np.abs(diagonal)
+        if self.centering is not None:
+            unit: Any = 1.0 if self.scale is None else self.scale
+            unit = unit if self.norms is None else self.norms**-2.0
+            sizes = sizes + unit * (2.0 * np.abs(self.centering.means) + abs(self.centering.total))
+        return _EPS * float(sizes.sum())
+
     @property
     def _rounding(self) -> float:
         """Up to which a squared norm is 0: nothing but for the distance from a mean."""
@@ -134,6 +147,12 @@ class Transform:
             return 0.0
         squares = np.where(np.isfinite(self.norms), self.norms, 0.0) ** 2
         return _rounding(len(squares), float(squares.mean()) + self.centering.total)
+
+
+def slacks(transforms: Iterable[Transform], matrices: Iterable[FloatArray]) -> Array:
+    """The `Transform.slack` (M,) of each transformed matrix."""
+    pairs = zip(transforms, matrices, strict=True)
+    return np.array([transform.slack(np.diagonal(matrix).astype(np.float64)) for transform, matrix in pairs])
 
 
 VANISHING = Transform(scale=0.0)

@@ -39,8 +39,10 @@ SINGLE_REMEDY = (
 
 _ROUNDINGS = 64.0
 """Asymmetry, in sqrt(n) rounding units of the largest entry, beyond which a matrix is not symmetric; 1 is nothing."""
-_SMALL = 500
+SMALL = 500
 """Order of a matrix whose eigenvalues cost nothing."""
+_FACTOR = 4.0
+"""Between the shifts that are tried for larger ones."""
 _WORTH_AN_IMPORT = 128
 """Order of a matrix from which SciPy's factorisation, which makes no copy and half the time, is worth its import."""
 _TILE = 256
@@ -179,18 +181,24 @@ def psd_tolerance(matrix: FloatArray, dtype: Any = None) -> float:
 
 def require_psd(
     matrix: FloatArray, label: str, order_budget: int = 1, product: Callable[[Array], Array] | None = None
-) -> bool:
-    """Raise `InvalidKernel` if a symmetric matrix is indefinite beyond rounding; says whether it is proved not to be.
+) -> float | None:
+    """Raise `InvalidKernel` if a symmetric matrix is indefinite beyond rounding; else s with K + s I semidefinite.
 
-    The full check is a Cholesky factorisation of K + tolerance I; it is made when `order_budget` such checks stay below
-    2e10 operations (under a second). Where it is not made, or fails, the 2x2 principal minors are checked (one pass).
-    Beyond that size Lanczos' method looks for a vector with v'K v < 0, for as many products K v (`product`) as fit
-    into a fifth of that time. An indefinite kernel may slip through; certificates say that definiteness is assumed.
+    s is -eps trace(|K|) of a definite matrix, eps trace(|K|) where rounding in float64 explains what is missing, the
+    tolerance where it has to be more; None where it is not proved.
+
+    The full check are Cholesky factorisations of K + s I, the first of which break down at the rank of K; it is made
+    when `order_budget` of them stay below 2e10 operations (under a second). Where it is not made, or all fail, the 2x2
+    principal minors are checked (one pass). Beyond that size Lanczos' method looks for a vector with v'K v < 0, for as
+    many products K v (`product`) as fit into a fifth of that time. An indefinite kernel may slip through; certificates
+    say that definiteness is assumed.
     """
-    tolerance = psd_tolerance(matrix)
+    tolerance, own = psd_tolerance(matrix), rounding_of(matrix)
     affordable = order_budget * len(matrix) ** 3 / 3.0 <= FULL_CHECK_FLOPS
-    if affordable and factorises(matrix, tolerance):
-        return True
+    if affordable:
+        for shift in (-own, 0.25 * own, own, tolerance):
+            if factorises(matrix, shift):
+                return shift
     _require_minors(matrix, label, tolerance)
     if affordable:
         smallest = smallest_eigenvalue(matrix)
@@ -198,26 +206,31 @@ def require_psd(
         steps = int(_EXAMINATION_FLOPS / (2.0 * order_budget * len(matrix) ** 2))
         smallest = smallest_ritz(product or matrix.__matmul__, len(matrix), min(max(steps, _FEWEST), _MOST))
     _require_above(smallest, matrix, label, tolerance)
-    return affordable
+    return tolerance if affordable else None
 
 
-def rounding_slack(matrix: FloatArray) -> float:
-    """s >= 0 for which K + s I is semidefinite, for a float32 matrix that is it up to `psd_tolerance`.
+def rounding_of(matrix: FloatArray) -> float:
+    """eps trace(|K|): by how much, at most, a semidefinite matrix is indefinite that was evaluated in float64."""
+    return psd_tolerance(matrix, np.float64) / (8.0 * len(matrix))
 
-    0 where K itself is semidefinite but for the rounding of float64. Where its smallest eigenvalue takes too long, the
-    factorisation of K + s I says which s will do: the entries of a semidefinite matrix were rounded by
-    u |K_ij| at most, u = 2^-24, and the norm of such an error is u ||K||_F at most, mostly nearer to u ||K||_F/sqrt(n).
+
+def rounding_slack(matrix: FloatArray, proved: float | None) -> float:
+    """s >= 0 for which K + s I is semidefinite, for a matrix that is it up to what `require_psd` proved.
+
+    0 where K itself is definite. Where it is only for `psd_tolerance`, s follows from the smallest eigenvalue, or where
+    that takes too long, from factorisations of K + s I: the entries of a semidefinite matrix were rounded to its dtype
+    by u |K_ij| at most, and the norm of such an error is u ||K||_F at most, mostly nearer to u ||K||_F/sqrt(n).
     """
-    n, trace = len(matrix), float(np.abs(np.diagonal(matrix)).sum(dtype=np.float64))
-    if n <= _SMALL:
-        smallest = smallest_eigenvalue(matrix)
-        return max(0.0, -smallest - 8.0 * n * float(np.finfo(np.float64).eps) * trace)
-    error = 0.5 * float(np.finfo(matrix.dtype).eps) * float(np.linalg.norm(matrix.astype(np.float64)))
-    known = 8.0 * n * float(np.finfo(np.float64).eps) * trace
-    for shift, slack in ((known, 0.0), (known + 2.0 * error / np.sqrt(n),) * 2, (known + error,) * 2):
-        if factorises(matrix, shift):
-            return float(slack)
-    return psd_tolerance(matrix)
+    own, most = rounding_of(matrix), psd_tolerance(matrix)
+    if proved is None or proved <= own:
+        return own if proved is None else max(proved, 0.0)
+    if len(matrix) <= SMALL:
+        return own + max(0.0, -smallest_eigenvalue(matrix))
+    error = float(np.finfo(matrix.dtype).eps) * float(np.linalg.norm(matrix.astype(np.float64)))
+    s = own + error / float(np.sqrt(len(matrix)))
+    while s < most and not factorises(matrix, s):
+        s *= _FACTOR
+    return min(s, most)
 
 
 def check_psd(K: Any, *, tolerance: float | None = None) -> float:

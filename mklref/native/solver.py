@@ -165,7 +165,7 @@ def _left_open(solution: Solution, problem: Problem, tol: float) -> bool:
     bounds, beta = solution.certificate, solution.dual_coef
     if bounds.gap - bounds.rounding > tol * bounds.size:
         return False
-    return 0.5 * float(solution.weights @ problem.kernels.slack) * float(np.sum(beta**2)) > tol * bounds.size
+    return 0.5 * float(solution.weights @ problem.kernels.lost) * float(np.sum(beta**2)) > tol * bounds.size
 
 
 def _may_go_on(solution: Solution, tol: float, deadline: float) -> bool:
@@ -232,9 +232,9 @@ def _of_semidefinite_kernels(problem: Problem, _: Array) -> Problem | None:
     On K_m itself J is no convex function, and from weights that are too large no step may lead down.
     """
     stack = problem.kernels
-    if not stack.slack.any():
+    if not stack.lost.any():
         return None
-    shifts = 1.01 * stack.slack[:, None, None]  # up to rounding of s_m itself
+    shifts = 1.01 * stack.lost[:, None, None]  # up to rounding of s_m itself
     return problem.replace(kernels=np.asarray(stack.dense() + shifts * np.eye(problem.n_samples)))
 
 

@@ -12,6 +12,7 @@ import pytest
 from evidence.test_rounding import exact_objective
 from scipy.linalg.blas import dtrmm
 
+from mklref.certificate.products import in_slices, product_of_slices
 from mklref.evidence import (
     EvidenceProblem,
     EvidenceStatus,
@@ -21,7 +22,7 @@ from mklref.evidence import (
     stationarity,
 )
 from mklref.evidence.likelihood import judge
-from mklref.evidence.whitened import _is_indefinite, _product, _sliced
+from mklref.evidence.whitened import _is_indefinite
 from mklref.exceptions import InvalidParameter
 
 
@@ -145,7 +146,7 @@ def test_the_bound_of_the_determinant_beside_next_to_no_slope():
 def test_products_of_slices_have_twice_the_digits(rng):
     A, B = (rng.normal(size=(5, 5)) * 10.0 ** rng.uniform(-9, 9, (5, 5)) for _ in range(2))
     A, B = np.tril(A), B[:3]
-    high, low = _product(_sliced(A), _sliced(B), lambda: False)
+    high, low = product_of_slices(in_slices(A), in_slices(B))
     for i, j in np.ndindex(5, 3):
         terms = [Fraction(float(a)) * Fraction(float(b)) for a, b in zip(A[i], B[j], strict=True)]
         error = abs(Fraction(float(high[i, j])) + Fraction(float(low[i, j])) - sum(terms))

@@ -244,7 +244,7 @@ def test_beyond_the_budget_nothing_is_factorised(dtype, monkeypatch, rng):
 @pytest.mark.parametrize("small", [0, 500])
 @pytest.mark.parametrize("rank", [3, 40])
 def test_the_slack_of_float32_kernels_makes_them_semidefinite_and_is_of_the_size_of_rounding(rank, small, monkeypatch):
-    monkeypatch.setattr(validation, "_SMALL", small)
+    monkeypatch.setattr(validation, "SMALL", small)
     L = np.random.default_rng(3).normal(size=(40, rank))
     single = (L @ L.T).astype(np.float32)
     slack = stack(single[None]).slack
