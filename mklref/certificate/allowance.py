@@ -23,9 +23,9 @@ d_mi eps_m and squares by (2 ||w_m|| + eps_m) eps_m. M' is the number of columns
 one product adds up in any order, or less (`FactorImages.roundings`), and d_mi ||w_m|| >= sum_c |L_mic w_mc| is there
 for |v_mi|.
 
-Where the rounding of kernels to float32 left K_m indefinite, the bounds hold for the semidefinite K_m + s_m I
-(`KernelStack.slack`) and all matrices between the two: q_m grows by up to s_m ||beta||^2, and t_i moves by up to
-sum_m theta_m s_m beta_i, mostly to less loss. Without it the bounds from one point may exclude those from another.
+Where rounding left K_m indefinite, the bounds hold for the semidefinite K_m + s_m I (`KernelStack.slack`, or less where
+s_m is known in twice the digits) and all matrices between the two: q_m grows by up to s_m ||beta||^2, and t_i moves by
+up to sum_m theta_m s_m beta_i, mostly to less loss. Without it the bounds from one point may exclude those from another.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ def most_losses(problem: Problem, beta: Array, theta: Array, images: Any, b: flo
 
 
 def score_bounds(problem: Problem, beta: Array, theta: Array, images: Any, b: float) -> tuple[Array, Array]:
-    """t_i - e_i and t_i + e_i, (n,) each; wider on one side by what the slack of float32 kernels may move t_i."""
+    """t_i - e_i and t_i + e_i, (n,) each; wider on one side by what the slack of kernels may move t_i."""
     stack = problem.kernels
     (_, missed), t = _reach(problem, beta, images), theta @ images + b
     size = np.abs(theta)  # of a signed problem some are negative

@@ -29,8 +29,8 @@ from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 
 _HELD = 1 << 23
 """Entries of all kernels together that a stack which is not in memory evaluates at a time."""
-_EXPLAINED = 1.5 * float(np.finfo(np.float64).eps)
-"""Shares of the trace of a matrix by which its evaluation in float64 leaves it indefinite, and half as much."""
+_EXPLAINED = 5.0 * float(np.finfo(np.float64).eps)
+"""More of the trace of a matrix than its evaluation in float64 leaves it indefinite by."""
 
 T = TypeVar("T", bound=Any)
 

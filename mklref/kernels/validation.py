@@ -41,8 +41,8 @@ _ROUNDINGS = 64.0
 """Asymmetry, in sqrt(n) rounding units of the largest entry, beyond which a matrix is not symmetric; 1 is nothing."""
 SMALL = 500
 """Order of a matrix whose eigenvalues cost nothing."""
-_FACTOR = 4.0
-"""Between the shifts that are tried for larger ones."""
+_STEPS = (-1.0, 0.25, 1.0, 4.0)
+"""Times eps trace(|K|) for which K + s I is factorised first: most matrices of low rank need less than a quarter."""
 _WORTH_AN_IMPORT = 128
 """Order of a matrix from which SciPy's factorisation, which makes no copy and half the time, is worth its import."""
 _TILE = 256
@@ -184,8 +184,8 @@ def require_psd(
 ) -> float | None:
     """Raise `InvalidKernel` if a symmetric matrix is indefinite beyond rounding; else s with K + s I semidefinite.
 
-    s is -eps trace(|K|) of a definite matrix, eps trace(|K|) where rounding in float64 explains what is missing, the
-    tolerance where it has to be more; None where it is not proved.
+    s is -eps trace(|K|) of a definite matrix, up to 4 eps trace(|K|) where rounding in float64 explains what is
+    missing, the tolerance where it has to be more; None where it is not proved.
 
     The full check are Cholesky factorisations of K + s I, the first of which break down at the rank of K; it is made
     when `order_budget` of them stay below 2e10 operations (under a second). Where it is not made, or all fail, the 2x2
@@ -196,7 +196,7 @@ def require_psd(
     tolerance, own = psd_tolerance(matrix), rounding_of(matrix)
     affordable = order_budget * len(matrix) ** 3 / 3.0 <= FULL_CHECK_FLOPS
     if affordable:
-        for shift in (-own, 0.25 * own, own, tolerance):
+        for shift in (*(step * own for step in _STEPS), tolerance):
             if factorises(matrix, shift):
                 return shift
     _require_minors(matrix, label, tolerance)
@@ -210,7 +210,7 @@ def require_psd(
 
 
 def rounding_of(matrix: FloatArray) -> float:
-    """eps trace(|K|): by how much, at most, a semidefinite matrix is indefinite that was evaluated in float64."""
+    """eps trace(|K|): by about so much a semidefinite matrix is indefinite, at most, that was evaluated in float64."""
     return psd_tolerance(matrix, np.float64) / (8.0 * len(matrix))
 
 
@@ -222,14 +222,14 @@ def rounding_slack(matrix: FloatArray, proved: float | None) -> float:
     by u |K_ij| at most, and the norm of such an error is u ||K||_F at most, mostly nearer to u ||K||_F/sqrt(n).
     """
     own, most = rounding_of(matrix), psd_tolerance(matrix)
-    if proved is None or proved <= own:
+    if proved is None or proved < most:
         return own if proved is None else max(proved, 0.0)
     if len(matrix) <= SMALL:
         return own + max(0.0, -smallest_eigenvalue(matrix))
     error = float(np.finfo(matrix.dtype).eps) * float(np.linalg.norm(matrix.astype(np.float64)))
     s = own + error / float(np.sqrt(len(matrix)))
     while s < most and not factorises(matrix, s):
-        s *= _FACTOR
+        s *= _STEPS[-1]
     return min(s, most)
 
 

@@ -15,7 +15,7 @@ from mklref import Lp, MulticlassProblem, Problem, Status, certify, solve
 from mklref.certificate import allowance, certify_for, numerical
 from mklref.certificate.allowance import AnyOrder, squares_error
 from mklref.certificate.bounds import squares_after_repair
-from mklref.certificate.products import images_that_cancel, sharp_images
+from mklref.certificate.products import images_that_cancel, missing, sharp_images
 from mklref.exceptions import InvalidKernel, NotApplicable
 from mklref.factored.tiles import tile
 from mklref.kernels import ArrayStack, FactorStack, KernelStack, LazyStack, gaussian, protocol
@@ -207,6 +207,24 @@ def test_bounds_hold_for_the_semidefinite_kernels_near_those_that_float32_left_i
         low, high = allowance.score_bounds(single, beta, np.ones(1), image, 0.0)
         np.testing.assert_allclose(high - image[0], shift * np.maximum(beta, 0.0), rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(low - image[0], shift * np.minimum(beta, 0.0), rtol=1e-10, atol=1e-10)
+
+
+def test_what_is_missing_is_known_beyond_the_digits_of_an_eigenvalue(rng):
+    Z = rng.integers(-9, 10, size=(30, 3)).astype(float)
+    for t, unit in ((0.0, 1.0), (2.0**-44, 2.0**-60), (2.0**-44, 2.0**60)):  # exact, and 1e-17 of the trace
+        found = missing(unit * (Z @ Z.T - t * np.eye(30)))
+        assert found == pytest.approx(unit * t, rel=1e-9, abs=unit * 1e-25 * np.sum(Z * Z))
+
+
+def test_bounds_hold_for_the_semidefinite_kernels_near_those_that_float64_left_indefinite(rng):
+    """At a function through all targets, where eigenvalues of -1e-17 of the trace are 5e-5 of the optimum."""
+    Z, y, t = rng.integers(-9, 10, size=(30, 3)).astype(float), rng.normal(size=30), 2.0**-44
+    y -= Z @ np.linalg.lstsq(Z, y, rcond=None)[0]
+    exact = Problem([Z @ Z.T], y, C=1e9, loss="squared", regularizer=Lp(2), intercept=False)
+    own, near = (certify(p, 1e9 * y) for p in (exact.replace(kernels=[Z @ Z.T - t * np.eye(30)]), exact))
+    assert near.gap < 1e-8 * near.size
+    assert own.lower <= near.lower < near.upper <= own.upper
+    assert own.gap < 2e-4 * own.size
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared", "logistic", "one_class"])
