@@ -25,7 +25,7 @@ for |v_mi|.
 
 Where rounding left K_m indefinite, the bounds hold for the semidefinite K_m + s_m I (`KernelStack.slack`, or less where
 s_m is known in twice the digits) and all matrices between the two: q_m grows by up to s_m ||beta||^2, and t_i moves by
-up to sum_m theta_m s_m beta_i, mostly to less loss. Without it the bounds from one point may exclude those from another.
+up to sum_m theta_m s_m beta_i, mostly to less loss. Without it bounds from one point may exclude those from another.
 """
 
 from __future__ import annotations
