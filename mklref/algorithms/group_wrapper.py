@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, overload
+from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 
 from mklref._run import ABSURD
 from mklref._typing import Array
-from mklref._validate import checked_count
+from mklref._validate import checked_choice, checked_count
 from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.point import Point
 from mklref.algorithms.stationary import GroupPoint, StationaryPoint, settle
@@ -119,15 +119,27 @@ def project(x: Array, prices: Array, metric: Array) -> Array:
     return np.asarray(unit * np.maximum(r - tau[last], 0.0))
 
 
+def change(before: float, sigma_before: Array, value: float, sigma: Array) -> float:
+    """What stops at tol = sqrt(epsilon) as 6.1 does: J relative to |J| and not to 1 + J, which depends on its unit.
+
+    |J before - J|/|J| <= epsilon,   max |sigma before - sigma|/(1 + sigma) <= sqrt(epsilon)
+    """
+    of_sigma = np.abs(sigma_before - sigma) / (1.0 + sigma)
+    return float(max(np.sqrt(abs(before - value) / (abs(value) or 1.0)), of_sigma.max()))
+
+
 def descend(run: Run, shape: GroupWeights, sigma: Array, warm_start: int, scaled: bool) -> Iterator[GroupPoint]:
     """Szafranski 5.1: closed-form steps first, then projected gradient descent on J(sigma1, sigma2)."""
+    last: tuple[float, Array] | None = None
 
     def touched(sigma: Array, point: Point) -> tuple[GroupPoint, Array]:
+        nonlocal last
         gradient = shape.gradient(sigma, run.gradient(point))
-        sigma1, sigma2 = shape.split(sigma)
         residual = shape.residual(sigma, gradient, point.value)
-        run.measures = {"residual": residual}
-        return GroupPoint(point, sigma1, sigma2, residual), gradient
+        now = (point.value, sigma)
+        run.measures = {"residual": residual, "change": np.inf if last is None else change(*last, *now)}
+        last = now
+        return GroupPoint(point, *shape.split(sigma), residual), gradient
 
     # 1. Initialisation: a rapid decrease by (10) and (11), in turn with the machine.
     sigma = shape.kept_inside(sigma)
@@ -164,37 +176,32 @@ def descend(run: Run, shape: GroupWeights, sigma: Array, warm_start: int, scaled
         step = float(move @ (move / metric)) / bend if bend > 0.0 else _LONGER * step
 
 
+class Options(TypedDict, total=False):
+    """What every algorithm takes, and this one for any exponents."""
+
+    tol: float
+    max_iter: int
+    max_time: float | None
+    callback: Callback | None
+    progress: bool
+    start: Solution | None
+    stop: str
+    warm_start: int
+    metric: str
+
+
 @overload
-def group_wrapper(
-    problem: Problem,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 500,
-    max_time: float | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    start: Solution | None = None,
-    warm_start: int = 5,
-    metric: str = "weights",
-    exponents: None = None,
-) -> Solution: ...
+def group_wrapper(problem: Problem, *, exponents: None = None, **options: Unpack[Options]) -> Solution: ...
 
 
 @overload
 def group_wrapper(
     problem: Problem,
     *,
-    tol: float = 1e-4,
-    max_iter: int = 500,
-    max_time: float | None = None,
-    callback: Callback | None = None,
-    progress: bool = False,
-    start: Solution | None = None,
-    warm_start: int = 5,
-    metric: str = "weights",
     exponents: tuple[float, float],
     restarts: int = 0,
     rng: np.random.Generator | None = None,
+    **options: Unpack[Options],
 ) -> StationaryPoint: ...
 
 
@@ -208,6 +215,7 @@ def group_wrapper(
     callback: Callback | None = None,
     progress: bool = False,
     start: Any = None,
+    stop: str = "gap",
     warm_start: int = 5,
     metric: str = "weights",
     exponents: tuple[float, float] | None = None,
@@ -237,8 +245,12 @@ def group_wrapper(
         Certified relative gap at which to stop; with `exponents` the residual of stationarity.
     max_iter : int
         Largest number of iterations, of each start.
-    max_time, callback, progress, start
+    max_time, callback, progress, start : optional
         As for every algorithm: `mklref.algorithms.silp`.
+    stop : {"gap", "change"}
+        What has to fall below tol: what `tol` says; or how far an iteration moves sigma, and J at most tol^2 of itself:
+        the criterion of 6.1, where tol = 1e-6. Both are in the records. A small change promises nothing: the status is
+        OPTIMAL or STATIONARY if the certificate or the residual agrees, and else INACCURATE.
     warm_start : int
         Steps in closed form before the descent.
     metric : str
@@ -265,11 +277,12 @@ def group_wrapper(
         "Groups(groups, p, q), and with exponents for one machine",
         "For Lp(p): lp_wrapper; for elastic nets and other penalties: iterated_reweighting; else mklref.solve.",
     )
-    if metric not in ("weights", "euclidean"):
-        raise InvalidParameter(f"metric = {metric!r} must be 'weights' or 'euclidean'.")
+    metric = checked_choice("metric", metric, ("weights", "euclidean"))
+    stop = checked_choice("stop", stop, ("gap", "change"))
     count = checked_count("warm_start", warm_start, 0, "steps by the closed forms first.")
     further = checked_count("restarts", restarts, 0, "starts beside the given one.")
     run = Run("group_wrapper", problem, tol, max_iter, max_time, callback, progress, start)
+    run.stop = "residual" if stop == "gap" and exponents is not None else stop
     scaled, regularizer = metric == "weights", problem.regularizer
     if exponents is None:
         if further:

@@ -80,7 +80,7 @@ class StationaryPoint:
 
 
 def settle(run: Run, problem: Problem, starts: Iterable[Iterator[GroupPoint]]) -> StationaryPoint:
-    """Follow the descent from every start until it is stationary to run.tol; keep the lowest end, also on Ctrl-C."""
+    """Follow the descent from every start until run.stop is at run.tol; keep the lowest end, also on Ctrl-C."""
     ends: list[tuple[GroupPoint, Status]] = []
 
     def lowest() -> StationaryPoint | None:
@@ -106,7 +106,8 @@ def _record(run: Run, current: GroupPoint) -> Status | None:
     point = current.point
     lowest = min([point.value, *(record.upper for record in run.recorder.records[-1:])])
     record = run.iteration(point.weights, point.value, -np.inf, lowest)
-    return run.recorder.add(record, current.residual, Status.STATIONARY if current.residual <= run.tol else None)
+    ended = Status.INACCURATE if record.measures[run.stop] <= run.tol else None
+    return run.recorder.add(record, current.residual, ended)
 
 
 def _lowest(
@@ -121,7 +122,7 @@ def _lowest(
         sigma1=best.sigma1,
         sigma2=best.sigma2,
         residual=best.residual,
-        status=forced or status,
+        status=forced or (Status.STATIONARY if best.residual <= run.tol else status),
         objectives=tuple(end.point.value for end, _ in ends),
         history=History(tuple(run.recorder.records), counters),
     )

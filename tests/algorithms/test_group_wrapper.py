@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import re
+import sys
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ import mklref
 from mklref import Fixed, Groups, Status, reference
 from mklref.algorithms import StationaryPoint, group_wrapper
 from mklref.algorithms.base import Run
-from mklref.algorithms.group_wrapper import GroupWeights, project
+from mklref.algorithms.group_wrapper import GroupPoint, GroupWeights, project
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.solution import History
 
@@ -163,7 +165,7 @@ def test_stationary_point(p, q):
     assert type(point) is StationaryPoint
     assert point.status is Status.STATIONARY
     assert 0.0 <= point.residual <= 1e-6
-    assert point.history.records[-1].measures == {"residual": point.residual}
+    assert point.history.records[-1].measures["residual"] == point.residual
     assert not hasattr(point, "certificate")
     assert np.all(point.history.column("lower") == -np.inf)
     # Everything belongs to one point.
@@ -227,6 +229,34 @@ def test_a_stationary_point_predicts():
     assert "no bound on the minimum" in str(point)
 
 
+# The criterion of 6.1.
+
+
+@pytest.mark.parametrize(
+    ("options", "status"),
+    [
+        ({"tol": 1e-4}, Status.OPTIMAL),
+        ({"tol": 1e-3, "metric": "euclidean"}, Status.INACCURATE),  # at a gap of 0.6 %
+        ({"tol": 1e-4, "exponents": (0.6, 0.6)}, Status.STATIONARY),
+        ({"tol": 1e-3, "exponents": (0.6, 0.6), "metric": "euclidean"}, Status.INACCURATE),
+    ],
+)
+def test_a_run_stops_by_change_at_the_first_iteration_that_meets_both_parts_of_6_1(options, status, monkeypatch):
+    home, seen = sys.modules[GroupWeights.__module__], []
+    monkeypatch.setattr(home, "GroupPoint", lambda *parts: seen.append(GroupPoint(*parts)) or seen[-1])
+    tol, problem = options["tol"], grouped(seed=1 if status is Status.STATIONARY else 4)
+    found = group_wrapper(problem, stop="change", **options)
+    changes = [np.inf]
+    for before, now in itertools.pairwise(seen):
+        J, J_before = now.point.value, before.point.value
+        moves = [np.abs(before.sigma1 - now.sigma1) / (1 + now.sigma1)]
+        moves += [np.abs(before.sigma2 - now.sigma2) / (1 + now.sigma2)]
+        changes.append(max(np.sqrt(abs(J_before - J) / J), *np.concatenate(moves)))  # epsilon = tol^2
+    assert [record.measures["change"] for record in found.history] == pytest.approx(changes, rel=1e-12)
+    assert min(changes[:-1]) > tol >= changes[-1]
+    assert found.status is status
+
+
 # Refusals.
 
 
@@ -241,7 +271,8 @@ def test_a_stationary_point_predicts():
         ({"exponents": (1, 1), "restarts": -1}, InvalidParameter, "restarts = -1 must be an integer of at least 0"),
         ({"restarts": 2}, InvalidParameter, "a convex one has no other minimum"),
         ({"warm_start": 1.5}, InvalidType, "warm_start is 1.5 (float); give an integer"),
-        ({"metric": "l1"}, InvalidParameter, "metric = 'l1' must be 'weights' or 'euclidean'"),
+        ({"metric": "l1"}, InvalidParameter, "metric = 'l1' is unknown; known names: weights, euclidean"),
+        ({"stop": "kkt"}, InvalidParameter, "stop = 'kkt' is unknown; known names: gap, change"),
     ],
 )
 def test_bad_options_are_refused(options, error, message):

@@ -103,15 +103,14 @@ def test_a_small_gap_in_small_units_is_not_optimal(name):
     assert solution.status is not Status.OPTIMAL
 
 
-@pytest.mark.parametrize("stop", ["kkt", "weights"])
-def test_other_criteria_have_no_units_either(stop):
-    one, other = (
-        algorithms.gradient_descent(problem, tol=0.02, stop=stop)
-        for problem in (small("gradient_descent"), in_units("gradient_descent")[0])
-    )
+@pytest.mark.parametrize(
+    ("name", "stop"), [("gradient_descent", "kkt"), ("gradient_descent", "weights"), ("group_wrapper", "change")]
+)
+def test_other_criteria_have_no_units_either(name, stop):
+    one, other = (ALGORITHMS[name](problem, tol=0.02, stop=stop) for problem in (small(name), in_units(name)[0]))
     assert one.status is other.status
     assert len(one.history) == len(other.history)
-    assert (other.status is Status.OPTIMAL) is (true_gap(in_units("")[0], other) <= 0.02)
+    assert (other.status is Status.OPTIMAL) is (true_gap(in_units(name)[0], other) <= 0.02)
 
 
 def test_stationary_points_of_machines_that_are_not_solved_say_so(monkeypatch):
