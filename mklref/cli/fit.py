@@ -14,7 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mklref.cli import render
 from mklref.cli.files import deliver
 from mklref.cli.model import TableModel, calibrated
-from mklref.cli.table import MessyTable, read_messy, require_pictures, save_picture, show_columns
+from mklref.cli.table import MessyTable, read_messy, require_pictures, save_picture, show_columns, show_gaps
 from mklref.exceptions import InterruptedWarning, MKLWarning, UselessModelWarning, warn
 
 
@@ -119,6 +119,7 @@ def _show_search(out: Any, search: Any, classes: bool) -> None:
         chosen = row == search.best_index_
         grid.add_row(*cells, f"{numbers[2]:.1f}" + (" <" if chosen else "  "), style="bold" if chosen else None)
     out.print(grid)
+    show_gaps(out, search)
     measure = search.scoring or ("share of wrong classes" if classes else "1 - R^2")
     out.print(
         f"{title}: {measure} over {search.n_splits_} folds; chosen: C = {search.C_:.4g}, p = {search.norm_:.4g}\n",

@@ -114,6 +114,8 @@ def _add_table(command: Any) -> None:
     add("--samples", type=sample_count, metavar="N|all", help="how many, drawn by the seed (all)")
     add("--seed", type=short_seed, default=0, help="seed of draw and folds, below 2^32 (0)")
     add("--jobs", type=positive_count, default=1, metavar="N", help="folds at a time (1)")
+    add("--max-time", type=number, metavar="SECONDS", help="of each fit, in a fold and to all rows; it ends then, with "
+        "what it has certified")  # fmt: skip
 
 
 def several(kind: Callable[[str], T]) -> Callable[[str], list[T]]:

@@ -16,7 +16,7 @@ from mklref._path import solve_path
 from mklref._progress import Steps
 from mklref.cli import render
 from mklref.cli.files import deliver
-from mklref.cli.table import read_messy, require_pictures, save_picture, show_columns
+from mklref.cli.table import read_messy, require_pictures, save_picture, show_columns, show_gaps
 from mklref.exceptions import Interrupted, InvalidParameter
 from mklref.kernels import parse
 from mklref.losses import EpsilonInsensitive, Hinge
@@ -51,6 +51,8 @@ def run(arguments: Any) -> bool:
     )
     out.print()
     _show(out, costs, solutions, errors)
+    if chosen is not None:
+        show_gaps(out, pipeline["model"])
     render.show_written(out, written)
     if interrupted:
         raise KeyboardInterrupt(f"interrupted; {len(costs)} of {len(arguments.C)} points are there")
@@ -60,7 +62,8 @@ def run(arguments: Any) -> bool:
 def _solved(problem: Any, arguments: Any) -> tuple[list[Any], bool]:
     line = Steps(sys.stderr.isatty(), "values of C", len(arguments.C))
     try:
-        return solve_path(problem, C=arguments.C, tol=arguments.tol, callback=lambda point: line.advance()), False
+        options = {"tol": arguments.tol, "max_time": arguments.max_time}
+        return solve_path(problem, C=arguments.C, callback=lambda point: line.advance(), **options), False
     except Interrupted as stopped:
         if not stopped.path:
             raise

@@ -34,9 +34,8 @@ def run(arguments: Any) -> bool:
         p, C = 1.0 if arguments.p is None else arguments.p, 100.0 if arguments.C is None else arguments.C
         problem, title = data.problem(p, C), data.title(p, C)
         render.show_facts(out, data.facts)
-    options = {} if arguments.max_time is None else {"max_time": arguments.max_time}
     try:
-        solution = native.solve(problem, tol=arguments.tol, **options)
+        solution = native.solve(problem, tol=arguments.tol, max_time=arguments.max_time)
     except Interrupted as interrupt:
         if isinstance(interrupt.solution, Solution):
             render.show_written(out, deliver(arguments, save=partial(_save, interrupt.solution)))

@@ -13,6 +13,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from mklref import datasets
 from mklref._files import replacing
+from mklref._validate import checked_time
 from mklref.cli import render
 from mklref.cli.learning import RULES
 from mklref.cli.problem import is_table
@@ -128,6 +129,7 @@ class MessyTable:
             rule=RULES[arguments.rule],
             normalize=None if arguments.normalize == "none" else arguments.normalize,
             tol=arguments.tol,
+            max_time=checked_time(arguments.max_time),
             n_jobs=arguments.jobs,
             verbose=sys.stderr.isatty() or arguments.verbose,
             **options,
@@ -142,6 +144,14 @@ def show_columns(out: Any, arguments: Any, encoder: Any) -> None:
         render.say(out, f"\n{encoder.report()}\n")
     for column, other in alternatives(encoder).items():
         render.say(out, f"{column}: {other}")
+
+
+def show_gaps(out: Any, search: Any) -> None:
+    """Say so where what the folds compare is not all certified."""
+    largest = np.nanmax(search.cv_results_["relative_gap"])
+    if largest > search.tol:
+        remedy = "raise --max-time or --tol, or leave out large values of C"
+        render.say(out, f"relative gaps in the folds: up to {largest:.1e}, more than --tol {search.tol:g}; {remedy}")
 
 
 def read_messy(arguments: Any) -> MessyTable:

@@ -168,6 +168,18 @@ def test_path_of_classes_and_of_numbers(folder, run, monkeypatch, name, lines):
     assert name == "grade" or [stated[0].y.mean(), stated[0].y.std()] == pytest.approx([0.0, 1.0], abs=1e-12)
 
 
+@pytest.mark.parametrize("command", ["fit", "path"])
+def test_a_fit_that_time_ends_says_which_gaps_are_left(folder, run, command):
+    """A time of each fit: enough of it changes nothing, and too little leaves gaps, in the folds too."""
+    given = [command, str(folder / "ill.csv"), "--ignore", "name", *FAST, "--p", "1", "--C", "10,100"]
+    whole = run(given).out
+    assert "relative gaps in the folds" not in whole
+    assert run([*given, "--max-time", "3e6"]).out == whole
+    out = run([*given, "--max-time", "1e-9"], code=1).out
+    left = re.search(r"in the folds: up to (\S+), more than --tol 0.001; raise --max-time", out)
+    assert float(left.group(1)) > 1e-3
+
+
 def test_the_task_can_be_said(folder, capsys):
     assert main(["fit", str(folder / "grade.csv"), "--ignore", "name", *FAST, "--C", "1", "--task", "regress"]) == 0
     assert "1 - R^2" in capsys.readouterr().out
@@ -253,6 +265,7 @@ def test_predictions_that_are_interrupted_are_written_so_far(models, capsys, tmp
         (["--ignore", "name", "--save", "/nowhere/at/all.npz"], "is no directory"),
         (["--ignore", "name", "--save", "."], "cannot write .: it is a directory; give the name of a file in it"),
         (["--samples", "4", "--ignore", "name"], "fewer than --folds 5"),
+        (["--ignore", "name", "--max-time", "0"], r"max_time = 0.0 must lie in \(0, inf\]"),
     ],
 )
 def test_every_error_of_fit_names_its_remedy(folder, options, message, refused):
