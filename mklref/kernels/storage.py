@@ -83,7 +83,9 @@ _SEEN = 8
 
 
 class DiskStack(KernelStack):
-    """Matrices of which rows are read when they are needed; the cache is that of the operating system.
+    """Matrices of which rows are read when they are needed; the cache of rows is that of the operating system.
+
+    What a solver keeps beside them is bounded by the default cache of `KernelFamily.fit`.
 
     Parameters
     ----------

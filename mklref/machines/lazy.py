@@ -22,6 +22,7 @@ from mklref._threads import threads
 from mklref._typing import Array
 from mklref.kernels import ArrayStack, KernelStack, LazyStack
 from mklref.kernels.reader import Reader
+from mklref.kernels.storage import checked_cache
 from mklref.machines.loops import loops
 from mklref.machines.quadratic_forms import QuadraticForms
 from mklref.machines.smo import Part, SMOMachine
@@ -36,13 +37,12 @@ _MOST_SETS = 200
 _DEEPER = tuple(-0.05 * step for step in range(1, 20))
 _LEAST = 1 << 25
 """Bytes of a working set, however small the cache: those of a block, of which several are held."""
-_DEFAULT = 10**9
-"""Bytes of a working set, for a stack that does not say."""
 
 
 def room_of(stack: KernelStack) -> int:
-    """Bytes that matrices may take beside a stack."""
-    return max(stack.cache, _LEAST) if isinstance(stack, LazyStack) else _DEFAULT
+    """Bytes that matrices may take beside a stack: its cache, or what a lazy stack has by default."""
+    cache = stack.cache if isinstance(stack, LazyStack) else checked_cache(None, stack.shape[1])
+    return max(cache, _LEAST)
 
 
 def kernels_of(stack: KernelStack, samples: Any, parts: int = 1) -> KernelStack:

@@ -374,7 +374,7 @@ def test_auto_says_what_it_chose(X, monkeypatch):
     ("free", "n", "cache"), [(20e9, 40, 2e9), (20e9, 12000, 2.304e9), (20e9, 60000, 5e9), (1e4, 40, 2500)]
 )
 def test_the_default_cache_has_room_for_what_a_solver_needs_of_all_samples(monkeypatch, free, n, cache):
-    """Of 4,000 samples, 3,788 of them support vectors, half as much room took 16 times as long."""
+    """With less, machines most of whose samples are support vectors are solved by working sets, which takes longer."""
     monkeypatch.setattr(storage, "free_memory", lambda: free)
     assert storage.checked_cache(None, n) == cache
 

@@ -22,6 +22,7 @@ from mklref.kernels import (
     linear,
     per_variable,
     polynomial,
+    storage,
 )
 from mklref.kernels.reader import CachedReader
 from mklref.machines import lazy as lazy_machine, machine_for
@@ -146,6 +147,15 @@ def test_kernels_that_are_lost_leave_the_best_point(data, tmp_path, change):
     assert found.certificate.lower == pytest.approx(again.lower, rel=1e-9)
     assert found.certificate.relative_gap < 0.2
     assert str(found.certificate) in str(lost.value)
+
+
+@pytest.mark.parametrize("free", [1e6, 20e9])
+@pytest.mark.parametrize("n", [300, 12000])
+def test_beside_matrices_on_disk_a_solver_has_the_room_of_lazy_ones(monkeypatch, free, n):
+    monkeypatch.setattr(storage, "free_memory", lambda: free)
+    one = np.broadcast_to(np.ones(1), (1, n, n))
+    lazy = gaussian([1.0]).fit(np.arange(n)[:, None], storage="lazy")
+    assert lazy_machine.room_of(DiskStack(one)) == lazy_machine.room_of(lazy) == lazy.cache
 
 
 @pytest.fixture
