@@ -343,6 +343,14 @@ def test_what_leaves_float64_on_the_right_is_not_applicable(carry, regularizer, 
     assert np.isfinite(right.weights).all()
 
 
+def test_dual_variables_that_alone_leave_float64_are_named():
+    """C' = ||rho|| C and beta of the size y/K on the right, of which the first is still a number."""
+    problem = make_problem(n=8, M=2, loss="squared", C=1e50, regularizer=Power(1))
+    problem = problem.replace(kernels=1e-200 * problem.kernels.dense(), y=1e110 * problem.y)
+    with pytest.raises(NotApplicable, match=r"C' = \S+e\+2\d\d C takes dual variables or weights out of float64"):
+        equivalences.power_to_lp(problem, mklref.solve(problem))
+
+
 def test_no_margin_where_it_is_rounding():
     """Samples that surround the origin: P* = 0, and an intercept of -1e-17 is no margin."""
     rng = np.random.default_rng(0)
