@@ -178,6 +178,8 @@ def _no_constant(name: str) -> None:
 def _require(value: Any, schema: Any, where: str) -> None:
     """Raise `Unreadable` unless a value has all fields of the schema and no other, each of its type."""
     if isinstance(schema, dict):
+        if isinstance(value, dict) and "recipe" in value:
+            raise Unreadable(f"{where} follow from samples; only matrices are read: certify a problem that holds them.")
         if not isinstance(value, dict) or set(value) != set(schema):
             found = sorted(value) if isinstance(value, dict) else value
             raise Unreadable(f"{where} consists of {str(found)[:200]}, needed are the fields {sorted(schema)}.")

@@ -230,14 +230,14 @@ class _Workers:
             timeout=max(0.0, rest) if rest < threading.TIMEOUT_MAX else None,
             return_when=FIRST_COMPLETED,
         )
+        late = f"no answer within max_time = {self.limit:g} seconds; give it more, or fewer samples."
         for one, (pool, future, began) in list(self.running.items()):
             seconds, why = 0.0, ""
             if not future.done():
                 if time.monotonic() - began < self.limit:
                     continue
                 _end(pool)
-                seconds = self.limit
-                why = f"no answer within max_time = {seconds:g} seconds; give it more, or fewer samples."
+                seconds, why = self.limit, late
             elif isinstance(future.exception(), BrokenProcessPool):
                 why = (
                     "its process ended without an answer, by a crash or for lack of memory; leave the solver out, or "
@@ -245,6 +245,8 @@ class _Workers:
                 )
             else:
                 self.idle.append(pool)
+                if (seconds := future.result().seconds) > self.limit:  # and nobody has looked meanwhile
+                    why = late
             allowed, note = self.jobs[one.job].reference_tol, f"{one.solver}: {why}"
             failed = Row(one.formulation, one.solver, seconds, None, note, allowed)
             self.found[one] = failed if why else future.result()

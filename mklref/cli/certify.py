@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from math import isfinite, prod
 from pathlib import Path
 from typing import Any
@@ -116,7 +117,7 @@ def _on_samples(arguments: Any, out: Any) -> bool:
     if "C" not in record:
         facts["C"] = "1, since neither --C nor the file says it (mklref solve: 100)"
     stated = stated_problem({**record, "kernels": kernels})
-    kernels.progress = True
+    kernels.progress = sys.stderr.isatty()
     render.show_facts(out, facts)
     return _judged(arguments, out, Path(arguments.data), stated)
 

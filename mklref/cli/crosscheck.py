@@ -16,7 +16,6 @@ from mklref._crosscheck import CrossCheck, Row, chosen_job
 from mklref._crosscheck.rows import rows
 from mklref._files import write_text
 from mklref._progress import Steps
-from mklref._validate import checked_time
 from mklref.cli import render
 from mklref.cli.files import deliver
 from mklref.cli.options import COSTS, NORMS, SAMPLES
@@ -28,7 +27,6 @@ def run(arguments: Any) -> bool:
     out = render.console()
     if arguments.report:
         report.require_extra()
-    checked_time(arguments.max_time)
     if (stated := read_stated(arguments)) is not None:
         title, facts = words_of(stated, arguments.data)
         problems = {title: stated}

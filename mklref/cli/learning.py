@@ -114,8 +114,8 @@ def _add_table(command: Any) -> None:
     add("--samples", type=sample_count, metavar="N|all", help="how many, drawn by the seed (all)")
     add("--seed", type=short_seed, default=0, help="seed of draw and folds, below 2^32 (0)")
     add("--jobs", type=positive_count, default=1, metavar="N", help="folds at a time (1)")
-    add("--max-time", type=number, metavar="SECONDS", help="of each fit, in a fold and to all rows; it ends then, with "
-        "what it has certified")  # fmt: skip
+    add("--max-time", type=seconds, metavar="SECONDS", help="of each fit, in a fold and to all rows; it ends then "
+        "with what it has certified")  # fmt: skip
 
 
 def several(kind: Callable[[str], T]) -> Callable[[str], list[T]]:
@@ -157,6 +157,7 @@ def within(inside: Callable[[float], bool], says: str) -> Callable[[str], float]
 exponent = within(lambda p: p >= 1.0, "p = {} must lie in [1, inf]; 1 is sparse, inf the plain sum")
 exponents = several(exponent)
 positive = within(lambda value: 0.0 < value < np.inf, "{} must lie in (0, inf)")
+seconds = within(lambda value: value > 0.0, "{} must lie in (0, inf]")
 share = within(lambda value: 0.0 < value < 1.0, "{} must be a share in (0, 1), nested, or none")
 
 

@@ -18,8 +18,10 @@ from mklref.cli.learning import (
     loss,
     names,
     number,
+    positive,
     positive_count,
     sample_count,
+    seconds,
     seed,
     several,
 )
@@ -90,7 +92,7 @@ def _add_crosscheck(commands: Any) -> None:
     add("--reference-tol", type=number, default=1e-3, metavar="TOL", help="largest relative gap of other rows (1e-3)")
     add("--value-tol", type=number, default=1e-6, metavar="TOL", help="how far values may be off, relatively (1e-6)")
     add("--jobs", type=positive_count, default=cores(), metavar="N", help="rows solved at a time (all processors)")
-    add("--max-time", type=number, metavar="SECONDS", help="for a row; a solver that takes longer has failed")
+    add("--max-time", type=seconds, metavar="SECONDS", help="for a row; a solver that takes longer has failed")
     add("--json", type=Output, metavar="FILE", help="write all numbers to FILE")
     add("--report", type=Output, metavar="FILE.html", help="write a self-contained page with table and pictures")
     add_force(check)
@@ -109,8 +111,8 @@ def _add_solve(commands: Any) -> None:
     add = solve.add_argument
     add("--p", type=exponent, help="norm of the weights, in [1, inf], such as 4/3 (1)")
     add("--C", type=number, help="weight of the summed loss (100)")
-    add("--tol", type=number, default=1e-6, help="certified relative gap to reach (1e-6)")
-    add("--max-time", type=number, metavar="SECONDS", help="stop then, with the best certified point")
+    add("--tol", type=positive, default=1e-6, help="certified relative gap to reach (1e-6)")
+    add("--max-time", type=seconds, metavar="SECONDS", help="stop then, with the best certified point")
     add(
         "--save",
         type=Output,
@@ -128,7 +130,7 @@ def _add_certify(commands: Any) -> None:
         "regularizer), and say what is wrong with it. Both are NPZ, MAT, HDF5 or JSON files, or two directories of "
         "files of the same names.",
         epilog="Exit code 0: the certified relative gap is within --tol; 1: not so; 2: bad input. "
-        "What --rigorous --save wrote is checked by python -m mklref.verify.",
+        "What --rigorous --save wrote of a PROBLEM is checked by python -m mklref.verify.",
     )
     add = certify.add_argument
     add(

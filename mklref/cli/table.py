@@ -13,7 +13,6 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from mklref import datasets
 from mklref._files import replacing
-from mklref._validate import checked_time
 from mklref.cli import render
 from mklref.cli.learning import RULES
 from mklref.cli.problem import is_table
@@ -129,7 +128,7 @@ class MessyTable:
             rule=RULES[arguments.rule],
             normalize=None if arguments.normalize == "none" else arguments.normalize,
             tol=arguments.tol,
-            max_time=checked_time(arguments.max_time),
+            max_time=arguments.max_time,
             n_jobs=arguments.jobs,
             verbose=sys.stderr.isatty() or arguments.verbose,
             **options,
@@ -163,8 +162,9 @@ def read_messy(arguments: Any) -> MessyTable:
         if unknown:
             there = ", ".join(frame.columns[:8])
             raise InvalidParameter(f"{option} names {unknown[0]!r}, which is no column; there are {there}.")
-    if target in arguments.ignore:
-        raise InvalidParameter(f"--ignore names {target!r}, the target; say by --target which column to predict.")
+    for option, columns in (("--ignore", arguments.ignore), ("--id", arguments.id)):
+        if target in columns:
+            raise InvalidParameter(f"{option} names {target!r}, the target; say by --target which column to predict.")
     values, known = targets_of_column(frame[target], arguments.missing)
     drawn = np.arange(len(values))
     if arguments.samples is not None and arguments.samples < len(values):

@@ -240,6 +240,7 @@ def test_predictions_that_are_interrupted_are_written_so_far(models, capsys, tmp
         (["--seed", "4294967296"], r"argument --seed: 4294967296 must be below 2\^32"),
         (["--target", "x"], "--target names 'x', which is no column"),
         (["--id", "x"], "--id names 'x', which is no column"),
+        (["--id", "name,ill"], "--id names 'ill', the target; say by --target which column to predict"),
         (["--columns", "age"], "'age' is no NAME=KIND"),
         (["--columns", "age=date:dmy"], "column 'age': 'date:dmy': its cells, such as .* are no such dates"),
         (["--columns", "age=colour"], "column 'age': 'colour' is no kind of column; known are number, category"),
@@ -265,7 +266,7 @@ def test_predictions_that_are_interrupted_are_written_so_far(models, capsys, tmp
         (["--ignore", "name", "--save", "/nowhere/at/all.npz"], "is no directory"),
         (["--ignore", "name", "--save", "."], "cannot write .: it is a directory; give the name of a file in it"),
         (["--samples", "4", "--ignore", "name"], "fewer than --folds 5"),
-        (["--ignore", "name", "--max-time", "0"], r"max_time = 0.0 must lie in \(0, inf\]"),
+        (["--ignore", "name", "--max-time", "0"], r"--max-time: 0 must lie in \(0, inf\]"),
     ],
 )
 def test_every_error_of_fit_names_its_remedy(folder, options, message, refused):

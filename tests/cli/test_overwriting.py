@@ -129,7 +129,8 @@ def test_two_results_have_two_names(idle, refused, tmp_path, monkeypatch, argume
     assert "two options name it. Give each result a name of its own." in refused(arguments)
 
 
-def test_devices_are_no_files_to_lose(monkeypatch):
+def test_devices_are_no_files_to_lose(monkeypatch, npz, run):
+    assert "saved to /dev/null" in run(["solve", "--data", npz[0], "--save", "/dev/null"]).out
     monkeypatch.setattr(cli, "_run", lambda arguments: True)
     assert main(["solve", "--data", "/dev/null", "--save", "/dev/null"]) == 0
     assert main(["predict", "m.npz", "/dev/stdin", "--out", "/dev/stdout"]) == 0

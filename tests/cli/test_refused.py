@@ -7,12 +7,10 @@
 
 from __future__ import annotations
 
-import json
-
 import numpy as np
 import pytest
 
-from mklref import Lp, Problem, certify, report, solve
+from mklref import Lp, Problem, certify, report, solve, verify
 from mklref.cli import main
 from mklref.kernels import parse
 from mklref.losses import EpsilonInsensitive
@@ -36,7 +34,9 @@ from mklref.testing.vectors.schema import record_of_problem
         (["crosscheck", "--C", "0"], "C = 0.0 must lie in (0, inf)"),
         (["crosscheck", "--C", "much"], "'much' is not a number"),
         (["crosscheck", "--tol", "0"], "tol = 0.0 must lie in (0, 1)"),
-        (["crosscheck", "--max-time", "0"], "max_time = 0.0 must lie in (0, inf]"),
+        (["crosscheck", "--max-time", "0"], "argument --max-time: 0 must lie in (0, inf]"),
+        (["solve", "--max-time", "nan"], "argument --max-time: nan must lie in (0, inf]"),
+        (["solve", "--tol", "0"], "argument --tol: 0 must lie in (0, inf)"),
         (["crosscheck", "--samples", "1"], "'1' is neither 'all' nor an integer of at least 2"),
         (["crosscheck", "--seed", "-3"], "'-3' is not a nonnegative integer"),
         (["crosscheck", "--loss", "hinges"], "'hinges' is unknown; known names: hinge"),
@@ -132,10 +132,13 @@ def certified(files, *options):
 
 def test_an_answer_on_samples_is_certified(files, capsys, run):
     options = ["--kernels", SPEC, "--normalize", "trace", "--p", "2"]
-    assert "CERTIFIED" in run(certified(files, *options)).out
+    said = run(certified(files, *options))
+    assert "CERTIFIED" in said.out
+    assert said.err == ""
     assert main(certified(files, *options, "--rigorous", "--save", str(files / "c.json"))) == 0
     assert "by a theorem positive semidefinite (tier 1). The rounding errors of" in capsys.readouterr().out
-    assert "recipe" in json.loads((files / "c.json").read_text())["data"]["kernels"]
+    assert verify.main([str(files / "c.json")]) == 2
+    assert "kernels follow from samples; only matrices are read" in capsys.readouterr().err
     assert "NOT OPTIMAL" in run(certified(files, "--kernels", SPEC, "--p", "2"), 1).out
 
 

@@ -164,6 +164,15 @@ def test_a_solver_that_hangs_is_a_failed_row_and_holds_up_no_other(monkeypatch):
     assert left == sorted(left, reverse=True)  # another row that is done gives it no more time
 
 
+def test_a_row_that_was_late_while_nobody_looked_has_failed(monkeypatch):
+    monkeypatch.setattr(sys.modules["mklref._crosscheck.rows"], "wait", lambda futures, **limits: futures_wait(futures))
+    options = {"formulations": ["dual"], "solvers": ["CLARABEL"], "max_time": 1e-6}
+    row = mklref.crosscheck(make_problem(n=20, M=3), **options).rows[1]
+    assert row.status == "failed"
+    assert "CLARABEL: no answer within max_time = 1e-06 seconds" in row.note
+    assert row.seconds > 1e-6
+
+
 def test_a_process_that_is_not_forked_loads_cvxpy_before_its_first_row(monkeypatch):
     """It takes seconds, within which rows with a limit of time failed."""
     spawn = multiprocessing.get_context("spawn")
