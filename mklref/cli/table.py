@@ -176,10 +176,10 @@ def read_messy(arguments: Any) -> MessyTable:
         raise InvalidParameter(f"{name}: without the columns to ignore there is no variable left.")
     smallest = min(np.unique(y, return_counts=True)[1]) if classes else len(y)
     if smallest < arguments.folds:
-        raise InvalidTarget(
-            f"{'the smallest class has' if classes else 'there are'} {smallest} samples, fewer than --folds "
-            f"{arguments.folds}; give fewer folds, or drop the class."
-        )
+        few = f"fewer than --folds {arguments.folds}; give fewer folds"
+        if classes:
+            raise InvalidTarget(f"the smallest class has {smallest} samples, {few}, or drop the class.")
+        raise InvalidTarget(f"there are {smallest} samples, {few}.")
     left = f"; {int(np.sum(~known))} without a target left out" if not known.all() else ""
     facts = {
         "data": name if name == source else f"{name} ({source})",

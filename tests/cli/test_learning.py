@@ -180,6 +180,11 @@ def test_a_fit_that_time_ends_says_which_gaps_are_left(folder, run, command):
     assert float(left.group(1)) > 1e-3
 
 
+def test_numbers_have_no_class_to_drop(folder, refused):
+    line = refused(["fit", str(folder / "amount.csv"), "--folds", "61"])
+    assert line.endswith("there are 60 samples, fewer than --folds 61; give fewer folds.\n")
+
+
 def test_the_task_can_be_said(folder, capsys):
     assert main(["fit", str(folder / "grade.csv"), "--ignore", "name", *FAST, "--C", "1", "--task", "regress"]) == 0
     assert "1 - R^2" in capsys.readouterr().out
