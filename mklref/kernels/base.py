@@ -80,7 +80,7 @@ class KernelFamily(ABC):
             the memory that is free, and `stack.choice` says how.
         cache : int, float, or str, optional
             Lazy only: how many bytes of rows a solver may keep, for instance "2GB". By default 2 GB, or 16 n^2 bytes if
-            that is more, but at most a quarter of the free memory.
+            that is more, but at most a quarter of the free memory; 2 GB where the system does not tell it.
         precision : {"float64", "float32"}
             Lazy only: in what a solver reads its rows. Certificates are evaluated in float64 in any case.
 

@@ -26,7 +26,7 @@ STORAGES = ("memory", "lazy", "auto")
 PRECISIONS = ("float64", "float32")
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
 _DEFAULT, _SHARE = 2 * 10**9, 0.25
-"""The default cache: 2 GB, or what all samples take, or this share of the free memory if that is less."""
+"""The default cache: 2 GB, or what all samples take, within this share of the free memory; 2 GB if nobody tells it."""
 _EACH = 16
 """Bytes for each pair of samples: where all of them are support vectors a solver has one matrix of theirs twice."""
 _MEMORY = 0.5
@@ -59,7 +59,7 @@ def checked_cache(cache: Any, n: int) -> int:
     """
     free = free_memory()
     if cache is None:
-        return int(min(max(_DEFAULT, _EACH * n * n), _SHARE * free))
+        return int(min(max(_DEFAULT, _EACH * n * n), _SHARE * free)) if np.isfinite(free) else _DEFAULT
     size = cache
     if isinstance(cache, str):
         found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([KMGT]?)B?\s*", cache.upper())

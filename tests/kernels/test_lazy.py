@@ -371,7 +371,8 @@ def test_auto_says_what_it_chose(X, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("free", "n", "cache"), [(20e9, 40, 2e9), (20e9, 12000, 2.304e9), (20e9, 60000, 5e9), (1e4, 40, 2500)]
+    ("free", "n", "cache"),
+    [(20e9, 40, 2e9), (20e9, 12000, 2.304e9), (20e9, 60000, 5e9), (1e4, 40, 2500), (np.inf, 60000, 2e9)],
 )
 def test_the_default_cache_has_room_for_what_a_solver_needs_of_all_samples(monkeypatch, free, n, cache):
     """With less, machines most of whose samples are support vectors are solved by working sets, which takes longer."""
