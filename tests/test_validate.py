@@ -16,6 +16,7 @@ import types
 from contextlib import suppress
 from fractions import Fraction
 from typing import NamedTuple
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -354,11 +355,8 @@ def test_a_copy_of_an_interrupt_says_the_same():
 def test_a_line_that_ctrl_c_has_cut_off_leaves_the_place_to_the_next_one(monkeypatch):
     """Interrupted while it was made, before anybody could close it: no other line was ever shown."""
 
-    def interrupted(*_, **options):
-        raise KeyboardInterrupt
-
     with monkeypatch.context() as patched, suppress(KeyboardInterrupt):
-        patched.setattr("rich.progress.Progress.start", interrupted)
+        patched.setattr("rich.progress.Progress.start", Mock(side_effect=KeyboardInterrupt))
         Recorder("test", tol=1e-6, max_iter=1, progress=True)
     assert Recorder("test", tol=1e-6, max_iter=1, progress=True)._line._bar, "and this one was not closed, either"
     line = Recorder("test", tol=1e-6, max_iter=1, progress=True)._line

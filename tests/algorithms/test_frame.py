@@ -9,6 +9,7 @@ import re
 import sys
 import types
 from functools import partial
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -195,10 +196,7 @@ def test_ctrl_c_in_the_last_certificate_has_the_solution(solve, monkeypatch):
 
 
 def test_interruption_before_the_first_point(monkeypatch):
-    def interrupted(machine, gap):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(mklref.machines.smo.SMOMachine, "solve", interrupted)
+    monkeypatch.setattr(mklref.machines.smo.SMOMachine, "solve", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(Interrupted, match="no point yet") as stopped:
         solve("silp")
     assert stopped.value.solution is None

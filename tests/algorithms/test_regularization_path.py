@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import re
 from functools import partial
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -243,10 +244,7 @@ def interrupting(at, inside):
         if not inside:
             raise KeyboardInterrupt
 
-        def interrupt(record):
-            raise KeyboardInterrupt
-
-        return simplemkl(problem, tol=tol, start=start, callback=interrupt)
+        return simplemkl(problem, tol=tol, start=start, callback=Mock(side_effect=KeyboardInterrupt))
 
     return solver
 
@@ -272,9 +270,7 @@ def test_an_interruption_keeps_the_points(at, inside):
 
 
 def test_an_interruption_in_the_callback_keeps_the_point_that_it_was_shown_and_others_have_no_path():
-    def interrupt(shown):
-        raise KeyboardInterrupt
-
+    interrupt = Mock(side_effect=KeyboardInterrupt)
     with pytest.raises(Interrupted) as stopped:
         regularization_path(problem_for(Lp(1)), C=COSTS, callback=interrupt)
     assert len(stopped.value.path) == 1

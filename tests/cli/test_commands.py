@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from unittest.mock import Mock
 
 import cvxpy as cp
 import numpy as np
@@ -44,10 +45,7 @@ def test_defaults_are_those_of_the_documentation():
 
 
 def test_solvers_that_give_up_leave_nothing_checked(monkeypatch, run):
-    def fail(self, *, solver, **options):
-        raise SolverFailure("out of luck.")
-
-    monkeypatch.setattr(reference.Compiled, "solve", fail)
+    monkeypatch.setattr(reference.Compiled, "solve", Mock(side_effect=SolverFailure("out of luck.")))
     out = run(["crosscheck", *SMALL, *ONE_ROW, "--p", "2"], 1).out
     assert "dual/CLARABEL: the solver gave up; out of luck." in out
     assert out.rstrip().endswith(

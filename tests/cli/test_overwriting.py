@@ -9,6 +9,7 @@ import signal
 import sys
 from argparse import Namespace
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -38,10 +39,7 @@ CASES = [(command, option) for command, (_, options) in READING_AND_WRITING.item
 def idle(monkeypatch):
     """No command may begin its work."""
 
-    def work(arguments):
-        raise AssertionError("the command has begun")
-
-    monkeypatch.setattr(cli, "_run", work)
+    monkeypatch.setattr(cli, "_run", Mock(side_effect=AssertionError("the command has begun")))
 
 
 def commands():
@@ -244,10 +242,7 @@ def test_crosscheck_writes_what_was_finished(tmp_path, monkeypatch, fault):
 
 
 def test_a_result_is_saved_before_it_is_shown(tmp_path, monkeypatch):
-    def closed(*arguments):
-        raise BrokenPipeError(32, "Broken pipe")
-
-    monkeypatch.setattr(render, "show_weights", closed)
+    monkeypatch.setattr(render, "show_weights", Mock(side_effect=BrokenPipeError(32, "Broken pipe")))
     assert main(["solve", *SMALL, "--save", str(tmp_path / "m.npz")]) == 2
     assert mklref.Solution.load(tmp_path / "m.npz").certificate.is_optimal(1e-6)
 

@@ -46,10 +46,7 @@ def test_warnings_are_one_line(monkeypatch, npz, run):
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt(), Interrupted(None)])
 def test_interrupt_in_a_row_ends_everything_with_130(monkeypatch, interrupt, run):
-    def stop(problem, **options):
-        raise interrupt
-
-    monkeypatch.setattr(native, "solve", stop)
+    monkeypatch.setattr(native, "solve", Mock(side_effect=interrupt))
     err = run(["crosscheck", *SMALL], 130).err
     assert err.count("\n") == 1
     assert err.startswith("mklref: interrupted")
@@ -356,10 +353,7 @@ def test_a_reader_that_is_gone_is_no_verdict_and_no_error(writes):
 
 
 def test_a_broken_pipe_to_another_process_is_an_error(monkeypatch, refused):
-    def broken(arguments):
-        raise BrokenPipeError(32, "Broken pipe")
-
-    monkeypatch.setattr("mklref.cli._run", broken)
+    monkeypatch.setattr("mklref.cli._run", Mock(side_effect=BrokenPipeError(32, "Broken pipe")))
     assert "Broken pipe" in refused(["list"])
 
 

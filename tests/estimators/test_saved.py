@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -256,9 +257,7 @@ def test_a_fit_that_does_not_end_leaves_the_model_as_it_was(three_classes, name,
     model = clone(MODELS[name])
     targets = X[:, 0] if isinstance(model, MKLRegressor) else y
 
-    def fails(*arguments, **options):
-        raise fault
-
+    fails = Mock(side_effect=fault)
     with monkeypatch.context() as patched:
         patched.setattr("mklref.estimators.base.solve", fails)
         with pytest.raises(fault):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pandas as pd
@@ -293,10 +294,7 @@ def test_annotated_data_is_read_by_what_it_has():
 
 
 def test_annotated_data_that_are_damaged_or_boundless_or_nobody_reads_are_refused(monkeypatch):
-    def damaged(path):
-        raise KeyError("X")
-
-    monkeypatch.setitem(sys.modules, "anndata", SimpleNamespace(read_h5ad=damaged))
+    monkeypatch.setitem(sys.modules, "anndata", SimpleNamespace(read_h5ad=Mock(side_effect=KeyError("X"))))
     with pytest.raises(UnsafeFile, match=r"cells\.h5ad is not a readable \.h5ad file"):
         from_annotated("cells.h5ad")
     sparse = SimpleNamespace(shape=(10**8, 10**8), to_df=lambda: pytest.fail("made"), obsm={})

@@ -262,10 +262,7 @@ def test_interruption_carries_the_best_point():
 
 
 def test_an_interruption_between_two_starts_counts_the_first_one_once(monkeypatch):
-    def interrupt(problem, weights):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(evidence_solver, "_at", interrupt)
+    monkeypatch.setattr(evidence_solver, "_at", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(Interrupted) as caught:
         solve(make_model(), restarts=2)
     assert caught.value.solution.status is EvidenceStatus.STATIONARY
@@ -273,10 +270,7 @@ def test_an_interruption_between_two_starts_counts_the_first_one_once(monkeypatc
 
 
 def test_an_interruption_of_an_inner_problem_carries_a_point_of_the_outer_one(monkeypatch):
-    def interrupted(problem, **options):
-        raise Interrupted(None)
-
-    monkeypatch.setattr(iterations, "solve_mkl", interrupted)
+    monkeypatch.setattr(iterations, "solve_mkl", Mock(side_effect=Interrupted(None)))
     with pytest.raises(Interrupted) as caught:
         solve(make_model(), "reweighted")
     assert isinstance(caught.value.solution, EvidenceSolution)

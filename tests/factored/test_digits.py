@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 from makers import ROWS, make_factored_problem as problem, make_factors as rows
@@ -142,10 +144,7 @@ def test_a_path_that_ends_beside_the_targets_goes_on_by_way_of_the_matrices(monk
     monkeypatch.setattr(mklref.factored, "solve_factored", lambda *_, **__: stalled)
     assert mklref.solve(given, client="with the same rows").certificate == found.certificate
 
-    def too_large(_):
-        raise MemoryError
-
-    monkeypatch.setattr(kernels.FactorStack, "dense", too_large)
+    monkeypatch.setattr(kernels.FactorStack, "dense", Mock(side_effect=MemoryError))
     assert mklref.solve(given).certificate == stalled.certificate
 
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -51,9 +52,7 @@ def test_ctrl_c_in_the_last_certificate_has_the_solution_too(monkeypatch):
 
 
 def test_a_second_ctrl_c_takes_the_point_that_needs_no_read(tmp_path, monkeypatch):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
+    interrupted = Mock(side_effect=KeyboardInterrupt)
     monkeypatch.setattr(Loop, "solution", interrupted)
     given = make_problem()
     np.save(tmp_path / "K.npy", given.kernels.dense())

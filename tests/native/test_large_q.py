@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -298,10 +299,7 @@ def test_a_callback_and_an_interruption_end_the_way_through_a_smaller_box(monkey
     assert solve(problem, callback=at_the_first_one(lambda: True)).status is Status.STALLED
     assert len(told) == records + 1
 
-    def interrupt():
-        raise KeyboardInterrupt
-
     with pytest.raises(Interrupted) as caught:
-        solve(problem, callback=at_the_first_one(interrupt))
+        solve(problem, callback=at_the_first_one(Mock(side_effect=KeyboardInterrupt)))
     assert caught.value.solution.status is Status.STALLED
     assert len(told) == records + 1

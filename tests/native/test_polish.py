@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -201,11 +202,8 @@ def test_kernels_that_are_lost_in_a_polish_leave_the_solution(monkeypatch, tmp_p
 
 
 def test_an_interrupted_polish_keeps_the_solution(monkeypatch):
-    def interrupted(*_):
-        raise KeyboardInterrupt
-
     problem = make_problem(n=20)
-    monkeypatch.setattr("mklref.native.solver.polished", interrupted)
+    monkeypatch.setattr("mklref.native.solver.polished", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(Interrupted) as caught:
         solve(problem, polish=True)
     assert caught.value.solution.status is Status.OPTIMAL

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -134,11 +135,8 @@ def test_an_answer_of_a_callback_that_is_neither_true_nor_false_is_refused(run):
 def test_an_error_of_a_callback_is_nobodys_to_catch(error, loss):
     """The solver has answers to errors of these kinds that are its own."""
 
-    def fail(record):
-        raise error("of the callback")
-
     with pytest.raises(error, match="of the callback"):
-        mklref.solve(make_problem(loss=loss, seed=9), callback=fail)
+        mklref.solve(make_problem(loss=loss, seed=9), callback=Mock(side_effect=error("of the callback")))
 
 
 @pytest.mark.sampled(2)

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 from pathlib import Path
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -272,12 +273,9 @@ def test_threads_that_find_no_memory_are_not_missed(megabytes):
 
 
 def test_a_search_without_memory_for_its_threads_says_what_to_do(monkeypatch, rng):
-    def start(self):
-        raise RuntimeError("can't start new thread")
-
     X = rng.normal(size=(20, 2))
     search = mklref.MKLRegressorCV("linear", Cs=[1.0], norms=[1.0], cv=2, n_jobs=2)
-    monkeypatch.setattr(threading.Thread, "start", start)
+    monkeypatch.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("can't start new thread")))
     with pytest.raises(SolverFailure, match="n_jobs = 2: no memory for 2 threads; give n_jobs=1"):
         search.fit(X, X[:, 0])
 
