@@ -313,7 +313,7 @@ def positive_vector(label: str, value: Any, remedy: str) -> Array:
     return read_only(vector)
 
 
-def read_only(array: Array) -> Array:
+def read_only(array: NDArray[Any]) -> NDArray[Any]:
     """The array, to which nobody writes any more."""
     array.flags.writeable = False
     return array

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref._typing import Array
-from mklref._validate import as_one_kind, checked_array, checked_choice
+from mklref._validate import as_one_kind, checked_array, checked_choice, read_only
 from mklref.certificate import Certificate, certify
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType
 from mklref.losses import Loss
@@ -93,8 +93,7 @@ class MulticlassProblem(Problem):
 
     def _machine(self, members: NDArray[np.intp], positive: int, negative: int | None) -> Machine:
         seen = np.ones(len(members), dtype=bool) if negative is None else np.isin(members, (positive, negative))
-        samples = np.flatnonzero(seen)
-        samples.flags.writeable = False
+        samples = read_only(np.flatnonzero(seen))
         kernels = self.kernels if negative is None else self.kernels.part(samples)
         y = np.where(members[samples] == positive, 1.0, -1.0)
         weight = None if self.sample_weight is None else self.sample_weight[samples]
@@ -180,13 +179,10 @@ def encode_classes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
     if given.dtype.kind not in _SORTED:
         raise InvalidType(f"y holds {given.dtype} data, which have no order; give numbers or texts as classes.")
     require_known(given)
-    targets = given.copy()
-    classes = np.unique(targets)
+    classes = read_only(np.unique(given))
     if len(classes) < 2:
         raise InvalidTarget(f"y holds only the class {classes.tolist()[0]!r}; give samples of at least two classes.")
-    for array in (targets, classes):
-        array.flags.writeable = False
-    return targets, classes
+    return read_only(given.copy()), classes
 
 
 def require_known(given: NDArray[Any]) -> None:

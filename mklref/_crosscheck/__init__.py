@@ -131,7 +131,8 @@ def chosen_job(
         require_problem(problem)
     given = {"tol": tol, "reference_tol": reference_tol, "value_tol": value_tol}
     *tols, _ = (checked_tolerance(name, value, "it is relative to the optimal value.") for name, value in given.items())
-    return Job(problem, chosen_formulations(problem, formulations), _chosen_solvers(solvers), *tols)
+    names = SOLVERS if solvers is None else map(reference.solver_name, _sequence("solvers", solvers))
+    return Job(problem, chosen_formulations(problem, formulations), tuple(dict.fromkeys(names)), *tols)
 
 
 def chosen_formulations(problem: Any, names: Sequence[str] | None) -> tuple[str, ...]:
@@ -145,12 +146,6 @@ def chosen_formulations(problem: Any, names: Sequence[str] | None) -> tuple[str,
         if reasons[checked_choice("formulation", name, reasons)] is not None:
             raise NotApplicable(f"{reasons[name]} These apply here: {', '.join(applicable)}.")
     return tuple(dict.fromkeys(names))
-
-
-def _chosen_solvers(names: Sequence[str] | None) -> tuple[str, ...]:
-    if names is None:
-        return SOLVERS
-    return tuple(dict.fromkeys(map(reference.solver_name, _sequence("solvers", names))))
 
 
 def _sequence(argument: str, names: Sequence[str]) -> Sequence[str]:

@@ -176,7 +176,8 @@ def _new_kernels(model: Any, arrays: dict[str, Any], facts: dict[str, Any]) -> N
         return Precomputed(arrays["kept"], own, transforms, names, facts["n_training"], facts["last"], M)
     variables = variables_of(model)
     kernels = family_of(model.kernels).expand(variables)
-    _require_kernels(model, [kernel.name(variables) for kernel in kernels])
+    if list(model.kernel_names_) != (own_names := [kernel.name(variables) for kernel in kernels]):
+        raise ValueError(f"its kernels are {', '.join(own_names[:8])}, not {', '.join(model.kernel_names_[:8])}")
     if any(kernel.takes_text != (arrays["samples"].dtype.kind == "U") for kernel in kernels):
         raise ValueError("its kernels do not take its samples")
     model.kernel_groups_ = grouped(kernels, variables)
@@ -187,11 +188,6 @@ def _new_kernels(model: Any, arrays: dict[str, Any], facts: dict[str, Any]) -> N
 def variables_of(model: Any) -> list[str]:
     """The names of the variables, x0, x1, ... where there are none."""
     return [str(name) for name in getattr(model, "feature_names_in_", (f"x{j}" for j in range(model.n_features_in_)))]
-
-
-def _require_kernels(model: Any, names: list[str]) -> None:
-    if list(model.kernel_names_) != names:
-        raise ValueError(f"its kernels are {', '.join(names[:8])}, not {', '.join(model.kernel_names_[:8])}")
 
 
 def _transforms_to_arrays(new: Any, parameters: dict[str, Any]) -> dict[str, Array]:

@@ -157,8 +157,7 @@ def sample(data: str, samples: int, share: float, noise: float, positive: str, t
         return generated(data, samples, share, noise)
     known = data in datasets.BUNDLED
     table, report = (datasets.load(data).complete(), "") if known else table_of(data, _changed(data), target)
-    chosen = np.sort(np.random.default_rng(0).permutation(len(table))[:samples])
-    table = table.take(chosen).standardized()
+    table = table.subset(samples, 0).standardized()
     y = np.asarray(table.y)
     real = y.dtype.kind == "f" and len(np.unique(y)) > 10 and not positive
     if not real and not positive and len(classes := np.unique(y)) > 2:

@@ -188,8 +188,7 @@ def class_weights(problem: Problem, point: Point) -> Iterator[Reading]:
     """Costs of each class in proportion to 1/n_k, or as its samples imply."""
     if problem.loss.targets != "labels":
         return
-    n, members = problem.n_samples, {label: problem.y == label for label in (-1.0, 1.0)}
-    counts = {label: int(own.sum()) for label, own in members.items()}
+    n, counts = problem.n_samples, {label: int((problem.y == label).sum()) for label in (-1.0, 1.0)}
     schemes = {
         "n/(2 n_k), 'balanced'": {label: n / (2.0 * count) for label, count in counts.items()},
         "1/n_k": {label: 1.0 / count for label, count in counts.items()},

@@ -6,6 +6,8 @@ contributes is that every interval is narrow: on permuted, scaled, merged and ex
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 
 from mklref.losses import EpsilonInsensitive
@@ -34,7 +36,7 @@ def equal_up_to(*factors: float) -> Law:
 
 def rising(*values: Interval) -> bool:
     """P_1 <= P_2 <= ..."""
-    return all(values[i].may_be_at_most(values[j]) for i in range(len(values)) for j in range(i + 1, len(values)))
+    return all(low.may_be_at_most(high) for low, high in combinations(values, 2))
 
 
 def gram(problem: Problem) -> np.ndarray:
@@ -149,14 +151,8 @@ def concave_in_C(rng: np.random.Generator) -> Problems:
 
 def _ordered_norms(*values: Interval) -> bool:
     """P_r <= P_p <= M^(1/p - 1/r) P_r for p <= r, with four kernels and p = 1, 4/3, 2, inf."""
-    inverse = (1.0, 0.75, 0.5, 0.0)
-    for i in range(4):
-        for j in range(i + 1, 4):
-            if not values[j].may_be_at_most(values[i]):
-                return False
-            if not values[i].may_be_at_most(values[j] * 4.0 ** (inverse[i] - inverse[j])):
-                return False
-    return True
+    pairs = combinations(zip(values, (1.0, 0.75, 0.5, 0.0), strict=True), 2)
+    return all(P_r.may_be_at_most(P_p) and P_p.may_be_at_most(P_r * 4.0 ** (p - r)) for (P_p, p), (P_r, r) in pairs)
 
 
 @case((0, 1), "invariant", "sparse", law=_ordered_norms)

@@ -94,7 +94,8 @@ def export_vectors(
     folder = checked_path(directory)
     cases = SUITES[suite](include=include, exclude=exclude)
     folder.mkdir(parents=True, exist_ok=True)
-    _require_no_links(folder)
+    for file in filter(Path.is_symlink, folder.iterdir()):
+        raise InvalidInput(f"{file} is a link to {file.readlink()}; remove it, or give another directory.")
     earlier, before = exported_files(folder), _index(folder)
     entries: list[dict[str, Any]] = []
     index: dict[str, Any] = {"format": _FORMAT, "mklref": mklref.__version__, "formats": list(endings), "flags": FLAGS}
@@ -171,12 +172,6 @@ def exported_files(folder: Path) -> set[Path]:
             tables = plain.tables(folder / f"{name}.json")
             named |= {file for table in tables for file in (table, table.with_suffix(".hex.csv"))}
     return {file for file in named if file.is_file()}
-
-
-def _require_no_links(folder: Path) -> None:
-    for file in folder.iterdir():
-        if file.is_symlink():
-            raise InvalidInput(f"{file} is a link to {file.readlink()}; remove it, or give another directory.")
 
 
 def enclosure(problem: Problem) -> tuple[float, float, str]:
