@@ -102,6 +102,23 @@ def client():
 
 
 @pytest.fixture
+def calls_of(monkeypatch):
+    """calls_of(home, name, note): from now on the list of note(*arguments) of its calls; else of their arguments."""
+
+    def at(home, name, note=lambda *arguments, **options: arguments):
+        honest, calls = getattr(home, name), []
+
+        def observed(*arguments, **options):
+            calls.append(note(*arguments, **options))
+            return honest(*arguments, **options)
+
+        monkeypatch.setattr(home, name, observed)
+        return calls
+
+    return at
+
+
+@pytest.fixture
 def interrupt(monkeypatch):
     """interrupt(home, name, k): the k-th call of a function sends SIGINT to this process, as Ctrl-C does.
 

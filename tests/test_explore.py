@@ -193,9 +193,8 @@ def test_nobody_who_moves_on_leaves_a_second_conic_solver_at_work(monkeypatch):
     assert len(at_work) == 1
 
 
-def test_a_file_is_read_once_as_long_as_it_stays_the_same(tmp_path, monkeypatch):
-    path, reads, read = tmp_path / "my.csv", [], states.datasets.read_csv
-    monkeypatch.setattr(states.datasets, "read_csv", lambda *given: reads.append(given) or read(*given))
+def test_a_file_is_read_once_as_long_as_it_stays_the_same(tmp_path, calls_of):
+    path, reads = tmp_path / "my.csv", calls_of(states.datasets, "read_csv")
     for text in ("a,class\n" + "1,0\n2,1\n" * 20, "a,class\n" + "1,0\n3,1\n4,1\n" * 20):
         path.write_text(text)
         for samples in (20, 30):

@@ -107,16 +107,10 @@ def test_hostile_members_are_refused_before_memory_is_taken(tmp_path, content, s
         read_arrays(tmp_path / "s.npz")
 
 
-def test_while_a_file_is_read_the_warnings_of_other_threads_are_none_of_its_business(tmp_path, monkeypatch):
+def test_while_a_file_is_read_the_warnings_of_other_threads_are_none_of_its_business(tmp_path, calls_of):
     """They were errors meanwhile, and for good where two threads read files at a time."""
-    honest, before, seen = np.lib.format.read_magic, list(warnings.filters), []
-
-    def observed(member):
-        seen.append(list(warnings.filters))
-        return honest(member)
-
     write_arrays(tmp_path / "s.npz", {"weights": np.ones(3)}, {})
-    monkeypatch.setattr(np.lib.format, "read_magic", observed)
+    before, seen = list(warnings.filters), calls_of(np.lib.format, "read_magic", lambda _: list(warnings.filters))
     read_arrays(tmp_path / "s.npz")
     assert seen == [before, before]
 

@@ -37,20 +37,10 @@ def test_killed_at_random_times_and_on_a_full_disk_every_writer_leaves_the_old_f
 
 
 @POSIX
-def test_the_file_is_on_the_disk_before_its_name_is_and_then_the_directory(tmp_path, monkeypatch):
+def test_the_file_is_on_the_disk_before_its_name_is_and_then_the_directory(tmp_path, calls_of):
     done = []
-    sync, rename = os.fsync, Path.replace
-
-    def noted_sync(descriptor):
-        done.append("directory" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
-        sync(descriptor)
-
-    def noted_rename(self, target):
-        done.append("name")
-        return rename(self, target)
-
-    monkeypatch.setattr(os, "fsync", noted_sync)
-    monkeypatch.setattr(Path, "replace", noted_rename)
+    calls_of(os, "fsync", lambda file: done.append("directory" if stat.S_ISDIR(os.fstat(file).st_mode) else "file"))
+    calls_of(Path, "replace", lambda *_: done.append("name"))
     write_text(tmp_path / "a.txt", "x")
     assert done == ["file", "name", "directory"]
 

@@ -52,11 +52,9 @@ def test_every_name_is_a_function_of_the_package():
 
 
 @every_algorithm
-def test_counters_against_a_count_of_machines(name, monkeypatch):
+def test_counters_against_a_count_of_machines(name, calls_of):
     """SVM evaluations are the weights at which machines were solved; gradients one an iteration, as in Table 1."""
-    moves = []
-    original = Run._evaluate
-    monkeypatch.setattr(Run, "_evaluate", lambda run, d, read: moves.append(d) or original(run, d, read))
+    moves = calls_of(Run, "_evaluate")
     solution = solve(name)
     history = solution.history
     assert history.counters["svm"] == len(moves) == history.records[-1].svm_calls

@@ -294,14 +294,14 @@ def test_the_attack_finds_certificates_without_an_allowance(monkeypatch):
         )
 
 
-def test_a_solver_takes_products_in_blocks_where_others_are_not_enough_for_its_tolerance(monkeypatch):
+def test_a_solver_takes_products_in_blocks_where_others_are_not_enough_for_its_tolerance(calls_of):
     """They read all of a matrix, and one of BLAS half of it; what it allows for is wider, and true as well."""
-    problem, blocks, original = make_problem(n=150, seed=3, regularizer=Lp(1)), [], ArrayStack.images
+    problem = make_problem(n=150, seed=3, regularizer=Lp(1))
     solution = solve(problem)
     alone = certify(problem, solution)
     assert solution.certificate.rounding > alone.rounding
     assert solution.objective == pytest.approx(alone.objective, rel=1e-14)
-    monkeypatch.setattr(ArrayStack, "images", lambda self, v: blocks.append(v) or original(self, v))
+    blocks = calls_of(ArrayStack, "images")
     for tol, taken in ((1e-6, 0), (alone.relative_gap, 1)):
         found = certify_for(problem, solution.dual_coef, solution.weights, tol)
         assert found.is_optimal(tol)

@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -175,11 +177,10 @@ def test_an_intercept_far_from_the_median_is_found_at_any_cost(C, outlier):
     assert best_intercept(problem, np.zeros(12)) == pytest.approx(outlier / 12.0, rel=1e-9)
 
 
-def test_many_samples_are_searched_by_halving(rng, monkeypatch):
+def test_many_samples_are_searched_by_halving(rng, calls_of):
     n = 6000
     problem = Problem(FactorStack([np.ones((n, 1))]), np.where(rng.random(n) < 0.7, 1.0, -1.0), loss="hinge")
-    scores, calls, honest = rng.normal(size=n), [], type(problem.loss).subgradient
-    monkeypatch.setattr(type(problem.loss), "subgradient", lambda *given: calls.append(1) or honest(*given))
+    scores, calls = rng.normal(size=n), calls_of(type(problem.loss), "subgradient")
     b = best_intercept(problem, scores)
     assert len(calls) < 2 * np.log2(n)
     assert all(
@@ -188,17 +189,6 @@ def test_many_samples_are_searched_by_halving(rng, monkeypatch):
 
 
 EPS = float(np.finfo(float).eps)
-
-
-class Counted:
-    """A slope that knows how often it was evaluated."""
-
-    def __init__(self, slope):
-        self.slope, self.calls = slope, 0
-
-    def __call__(self, b):
-        self.calls += 1
-        return self.slope(b)
 
 
 def bisection(slope, low, high):
@@ -268,14 +258,14 @@ def test_false_position_is_bisection_with_fewer_slopes(kind, rng):
     calls = []
     for turn in range(60):
         slope = kind(rng, random_scale(rng, -3, 3))
-        slope = Counted(mirrored(slope) if turn % 2 else slope)
-        low, high = intercept._expand(slope.slope, random_scale(rng, -3, 3))
-        expected, halvings = bisection(slope.slope, low, high)
-        found = intercept._zero(slope, low, high)
+        slope = mirrored(slope) if turn % 2 else slope
+        low, high = intercept._expand(slope, random_scale(rng, -3, 3))
+        expected, halvings = bisection(slope, low, high)
+        found = intercept._zero(counted := Mock(wraps=slope), low, high)
         assert low <= found <= high
-        assert abs(found - expected) <= 4 * EPS * abs(expected) or slope.slope(found) == 0.0
-        assert slope.calls <= 2 + 4 * (halvings + 1)
-        calls.append(slope.calls)
+        assert abs(found - expected) <= 4 * EPS * abs(expected) or slope(found) == 0.0
+        assert counted.call_count <= 2 + 4 * (halvings + 1)
+        calls.append(counted.call_count)
     assert np.mean(calls) <= MEAN[kind]
 
 
@@ -284,27 +274,27 @@ def test_sums_that_are_zero_to_rounding_are_not_searched_through(rng):
     calls = []
     for _ in range(300):
         residuals, costs = 1e6 + rng.normal(size=24), rng.uniform(0.3, 4.0, size=24)
-        slope = Counted(lambda b, c=costs, r=residuals: float(c @ (b - r)))
-        found = intercept._zero(slope, *intercept._expand(slope.slope, float(np.median(residuals))))
+        slope = partial(lambda c, r, b: float(c @ (b - r)), costs, residuals)
+        found = intercept._zero(counted := Mock(wraps=slope), *intercept._expand(slope, float(np.median(residuals))))
         assert found == pytest.approx(np.average(residuals, weights=costs), rel=8 * EPS)
-        calls.append(slope.calls)
+        calls.append(counted.call_count)
     assert np.mean(calls) <= 35  # 20 to 27, by how the processor sums
 
 
 @pytest.mark.parametrize("zero", [0.0, 1e-30, -1e-12, 1e-300])
 def test_zeros_far_below_the_interval_are_found_to_a_share_of_it(zero):
     """Their last bits are out of reach where nothing but halving helps."""
-    slope = Counted(jump(None, zero))
+    slope = Mock(wraps=jump(None, zero))
     found = intercept._zero(slope, -3e4, 1e4)
-    assert slope.calls <= 302
-    assert slope.slope(found) > 0.0
+    assert slope.call_count <= 302
+    assert slope(found) > 0.0
     assert found - zero <= 4e4 * 2.0**-75
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, np.nan])
 def test_an_end_that_is_no_sign_change_is_the_answer(value):
     """A zero there, the wrong sign, or no number at all."""
-    first, last = Counted(lambda b: value), Counted(lambda b: -1.0 if b < 3.0 else -value)
+    first, last = Mock(wraps=lambda b: value), Mock(wraps=lambda b: -1.0 if b < 3.0 else -value)
     assert intercept._zero(first, 2.0, 3.0) == 2.0
     assert intercept._zero(last, 2.0, 3.0) == 3.0
-    assert first.calls == last.calls == 2
+    assert first.call_count == last.call_count == 2

@@ -247,11 +247,8 @@ def test_nothing_is_written_to(rng):
     np.testing.assert_array_equal(problem.kernels.dense(), K)
 
 
-def test_one_read_of_the_stack_unless_the_point_is_moved(rng, monkeypatch):
-    problem = small()
-    reads = []
-    original = ArrayStack.images
-    monkeypatch.setattr(ArrayStack, "images", lambda self, v: reads.append(v) or original(self, v))
+def test_one_read_of_the_stack_unless_the_point_is_moved(rng, calls_of):
+    problem, reads = small(), calls_of(ArrayStack, "images")
     beta = repair(problem, rng.normal(size=N))[0]
     certify(problem, beta)
     assert len(reads) == 1

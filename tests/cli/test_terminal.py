@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import wait as futures_wait
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -130,7 +129,7 @@ def test_a_solver_that_kills_its_process_takes_no_other_row_with_it(monkeypatch)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes that are not forked see no fault that is planted here")
-def test_a_solver_that_hangs_is_a_failed_row_and_holds_up_no_other(monkeypatch):
+def test_a_solver_that_hangs_is_a_failed_row_and_holds_up_no_other(monkeypatch, calls_of):
     genuine = reference.Engine._attempt
 
     def attempt(self, program):
@@ -139,13 +138,9 @@ def test_a_solver_that_hangs_is_a_failed_row_and_holds_up_no_other(monkeypatch):
         return genuine(self, program)
 
     monkeypatch.setattr(reference.Engine, "_attempt", attempt)
-    waited = []
-
-    def wait(futures, *, timeout, return_when):
-        waited.append((futures[0], timeout))
-        return futures_wait(futures, timeout=timeout, return_when=return_when)
-
-    monkeypatch.setattr(sys.modules["mklref._crosscheck.rows"], "wait", wait)
+    waited = calls_of(
+        sys.modules["mklref._crosscheck.rows"], "wait", lambda futures, timeout, **_: (futures[0], timeout)
+    )
     before = set(multiprocessing.active_children())
     options = {"formulations": ["dual"], "solvers": ["SCS", "CLARABEL"], "processes": 2, "max_time": 2.0}
     check = mklref.crosscheck(make_problem(n=20, M=3), **options)

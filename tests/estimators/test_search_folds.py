@@ -186,16 +186,10 @@ def test_a_fit_in_a_fold_has_its_time_once(monkeypatch):
     assert max(left for _, left in seen) <= 1e6
 
 
-def test_workers_share_the_threads(samples, monkeypatch):
+def test_workers_share_the_threads(samples, monkeypatch, calls_of):
     X, y, _ = samples
     monkeypatch.setenv("MKLREF_NUM_THREADS", "5")
-    honest, seen = folds.run_from, []
-
-    def observed(*arguments):
-        seen.append(threads())
-        return honest(*arguments)
-
-    monkeypatch.setattr(folds, "run_from", observed)
+    seen = calls_of(folds, "run_from", lambda *_: threads())
     MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], cv=3, n_jobs=2).fit(X, y)
     assert seen == [2, 2, 2]
     with at_most(9):

@@ -278,10 +278,9 @@ def test_a_run_that_ends_later_is_no_worse(loss):
     assert np.all(np.diff(gaps) <= 0.0)
 
 
-def test_no_earlier_points_are_judged_once_the_time_is_over(monkeypatch):
-    judged, own = [], solver._solution
+def test_no_earlier_points_are_judged_once_the_time_is_over(monkeypatch, calls_of):
+    judged = calls_of(solver, "_solution")
     monkeypatch.setattr(Recorder, "late", property(lambda run: len(run.records) >= 4))
-    monkeypatch.setattr(solver, "_solution", lambda *given: judged.append(given) or own(*given))
     assert mklref.solve(problem(losses.Hinge(), Lp(1), C=10.0)).status is mklref.Status.TIME_LIMIT
     assert len(judged) == 1
 

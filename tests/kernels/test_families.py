@@ -176,11 +176,9 @@ def test_recipe_on_all_variables(X, X_new):
     assert new.shape == (13, NEW, N)
 
 
-def test_gaussians_share_their_distances(X, X_new, monkeypatch):
+def test_gaussians_share_their_distances(X, X_new, calls_of):
     """One matrix of them for all widths on the same columns, whatever lies between; values as of each kernel alone."""
-    counted = []
-    distances = Block._squares
-    monkeypatch.setattr(Block, "_squares", lambda *args: counted.append(1) or distances(*args))
+    counted = calls_of(Block, "_squares")
     pair = on("pair", ["x2", "x0"], gaussian([1.0, 2.0]) + per_variable(gaussian([0.5, 1.0])))
     family = gaussian([0.5, 1.0]) + linear() + gaussian(2.0) + pair + per_variable(polynomial(2) + gaussian([1.0, 3.0]))
     K = family.fit(X)

@@ -259,11 +259,11 @@ def test_working_sets_end_where_rounding_hides_what_violates(data, monkeypatch):
     [{}, {"loss": "squared_hinge"}, {"loss": "epsilon_insensitive"}, {"intercept": False}, {"loss": "one_class"}],
     ids=str,
 )
-def test_rounds_of_small_working_sets_end_where_one_machine_does(data, monkeypatch, options):
+def test_rounds_of_small_working_sets_end_where_one_machine_does(data, monkeypatch, calls_of, options):
     """Their gradient, too, is that of all samples: it follows from the images, and says who comes in next."""
     monkeypatch.setattr(lazy_machine, "_FEWEST", 40)
-    (X, labels, values), sizes, solve_on = (part[:150] for part in data), [], LazyMachine._solve_on
-    monkeypatch.setattr(LazyMachine, "_solve_on", lambda *given: sizes.append(len(given[1])) or solve_on(*given))
+    sizes = calls_of(LazyMachine, "_solve_on", lambda machine, chosen, tol: len(chosen))
+    X, labels, values = (part[:150] for part in data)
     y = {"epsilon_insensitive": values, "one_class": np.ones(150)}.get(options.get("loss"), labels)
     lazy, held = (gaussian([1.0, 3.0]).fit(X, storage=storage) for storage in ("lazy", "memory"))
     lazy.cache = 0

@@ -202,11 +202,9 @@ def test_rounding_of_huge_steps_is_repaired_before_anything_is_made_of_it(monkey
 
 
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
-def test_a_factor_serves_as_long_as_the_gap_falls_with_it(loss, monkeypatch):
+def test_a_factor_serves_as_long_as_the_gap_falls_with_it(loss, calls_of):
     """Not after the weights have changed by much; and `refresh` makes the Hessian the exact one."""
-    factors = []
-    factor = NewtonMachine._factor
-    monkeypatch.setattr(NewtonMachine, "_factor", lambda machine, w: factors.append(w) or factor(machine, w))
+    factors = calls_of(NewtonMachine, "_factor")
     machine = machine_of(loss, True)
     solved(machine)
     machine.refresh()

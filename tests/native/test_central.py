@@ -176,12 +176,9 @@ def test_what_vanishes_is_exactly_zero_or_at_its_bound_and_the_rest_stays(loss):
 @pytest.mark.parametrize(
     ("loss", "C"), [("hinge", 1.0), ("hinge", 300.0), ("epsilon_insensitive", 0.3), ("epsilon_insensitive", 3.0)]
 )
-def test_many_kernels_of_rank_one_are_no_obstacle(loss, C, monkeypatch):
+def test_many_kernels_of_rank_one_are_no_obstacle(loss, C, monkeypatch, calls_of):
     """A kernel for each variable: the central path finds the optimum where as many machines of the bundle have not."""
-    problem = lines(C=C, loss=loss)
-    followed = []
-    step = CentralPath.step
-    monkeypatch.setattr(CentralPath, "step", lambda path: (followed.append(path), step(path))[1])
+    problem, followed = lines(C=C, loss=loss), calls_of(CentralPath, "step")
     solution = solve(problem)
     assert solution.status is Status.OPTIMAL
     assert solution.certificate.relative_gap <= 1e-6
@@ -279,12 +276,10 @@ def test_a_limit_that_is_no_number_is_not_taken(monkeypatch):
     assert np.isfinite(solution.weights).all()
 
 
-def test_a_callback_stops_the_run_on_the_path(monkeypatch):
+def test_a_callback_stops_the_run_on_the_path(calls_of):
     """No machine more is solved once it has said so, and the best point so far is returned."""
-    problem, steps, solves = lines(C=100.0), [], []
-    step, evaluate = CentralPath.step, Loop.evaluate
-    monkeypatch.setattr(CentralPath, "step", lambda path: (steps.append(path), step(path))[1])
-    monkeypatch.setattr(Loop, "evaluate", lambda run, weights: (solves.append(len(steps)), evaluate(run, weights))[1])
+    problem, steps = lines(C=100.0), calls_of(CentralPath, "step")
+    solves = calls_of(Loop, "evaluate", lambda *_: len(steps))
     solution = solve(problem, callback=lambda record: len(steps) == 2)
     assert solution.status is Status.STOPPED
     assert len(steps) == 2
@@ -311,34 +306,25 @@ def test_numbers_beyond_double_precision_are_told():
         _System(path)
 
 
-def test_the_path_goes_on_from_where_it_was_when_its_limit_is_refused(monkeypatch):
+def test_the_path_goes_on_from_where_it_was_when_its_limit_is_refused(monkeypatch, calls_of):
     """The limit is tried on the machine, which has to be back at the interior point before the next step."""
     refused = []
     monkeypatch.setattr(
         Ladder, "_accepted", lambda ladder, best, *limit: refused.append(ladder.loop.machine.set_dual(limit[1]))
     )
-    step = CentralPath.step
 
-    def checked_step(path):
+    def check(path):
         u = path.sign * (path.machine.beta - path.base)
         np.testing.assert_allclose(u, path.u, rtol=1e-9, atol=1e-12)
-        return step(path)
 
-    monkeypatch.setattr(CentralPath, "step", checked_step)
+    calls_of(CentralPath, "step", check)
     assert solve(lines(C=1.0)).status is Status.OPTIMAL
     assert len(refused) > 1
 
 
-def test_a_path_that_rounding_ends_is_not_followed_again(monkeypatch):
+def test_a_path_that_rounding_ends_is_not_followed_again(calls_of):
     """It would lead to where it led before, again and again until rounding is blamed for something else."""
-    followed = []
-
-    class Counted(CentralPath):
-        def __init__(self, *arguments):
-            followed.append(self)
-            super().__init__(*arguments)
-
-    monkeypatch.setattr("mklref.native.rescue.CentralPath", Counted)
+    followed = calls_of(CentralPath, "__init__")
     for seed in range(4):
         solve(lines(n=40, M=8, C=1.0, seed=seed), tol=1e-17)
     assert 0 < len(followed) <= 4

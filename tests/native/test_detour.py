@@ -29,17 +29,10 @@ def problem():
 
 
 @pytest.fixture
-def detours(monkeypatch):
+def detours(monkeypatch, calls_of):
     """The records of the runs that got lost, and what they had cost by then: at a few steps for each sample."""
     monkeypatch.setattr(tuning, "ARDUOUS", 3)
-    honest, seen = Ladder.smaller_box, []
-
-    def observed(ladder):
-        seen.append((tuple(ladder.loop.recorder.records), ladder.loop.counters()))
-        return honest(ladder)
-
-    monkeypatch.setattr(Ladder, "smaller_box", observed)
-    return seen
+    return calls_of(Ladder, "smaller_box", lambda ladder: (tuple(ladder.loop.recorder.records), ladder.loop.counters()))
 
 
 @pytest.mark.parametrize("C", [1e3, 1e5, 1e7])

@@ -12,7 +12,7 @@ from native.solving import loop_on, random_bundle
 import mklref
 from mklref.formulations.weighted_primal import psi
 from mklref.machines import machine_for
-from mklref.native import step as module
+from mklref.native import loop as native_loop, step as module
 from mklref.native.curved import _WHOLE, _Dual, bends
 from mklref.native.step import Cut, Step, shortened, step
 from mklref.regularizers import (
@@ -109,7 +109,7 @@ def test_curvature_of_all_weights_is_as_if_it_were_in_the_root(regularizer, rng,
 
 
 @every_sparse
-def test_all_cuts_count_for_a_root_that_has_misled(regularizer, rng, monkeypatch):
+def test_all_cuts_count_for_a_root_that_has_misled(regularizer, rng, calls_of):
     """It does not bend; the loop trusts it no longer once its models had nothing left to gain, but a gap."""
     bundle, W, centre = random_bundle(rng, regularizer, cuts=3, rows=5, kernels=4)
     found, bent = (step(regularizer, bundle, W, centre, trusted=trusted) for trusted in (False, True))
@@ -117,8 +117,8 @@ def test_all_cuts_count_for_a_root_that_has_misled(regularizer, rng, monkeypatch
     np.testing.assert_allclose(found.weights, near.weights, rtol=1e-6, atol=1e-8 * centre.max())
     assert found.mixture[1:].any()
     assert bent.value != pytest.approx(found.value, rel=1e-4)
-    asked, loop = [], loop_on(make_problem(loss="hinge", regularizer=Power(1)))
-    monkeypatch.setattr("mklref.native.loop.step", lambda *args: asked.append(args[-1]) or step(*args))
+    asked = calls_of(native_loop, "step", lambda *given: given[-1])
+    loop = loop_on(make_problem(loss="hinge", regularizer=Power(1)))
     centre = loop.begin(np.ones(M))
     for loop.trust in (1.0, 0.1):
         loop._step(centre)
@@ -318,10 +318,9 @@ def test_a_step_beyond_the_minimum_is_shortened_to_less_than_twice_as_far(length
     assert best.value == pytest.approx(cut.at(centre) + 1.0 - 5.0 * t + 0.5 * t**2)
 
 
-def test_what_rises_is_not_shortened_further(monkeypatch):
+def test_what_rises_is_not_shortened_further(calls_of):
     """Of 40, 10, 2.5 and 0.625 the last one says that the third is best."""
-    honest, calls = Power.weight_penalty, []
-    monkeypatch.setattr(Power, "weight_penalty", lambda self, at: calls.append(at) or honest(self, at))
+    calls = calls_of(Power, "weight_penalty")
     test_a_step_beyond_the_minimum_is_shortened_to_less_than_twice_as_far(40.0)
     assert len(calls) == 4
 
@@ -347,22 +346,15 @@ def test_the_way_there_leads_down(regularizer, rng):
     [(ElasticNet(1e-7), 3.0), (ElasticNet(1e-7, "ivanov"), 3.0), (Power(1.0001), 4.7), (Lp(2), 4.0)],
     ids=str,
 )
-def test_each_relative_begins_near_its_minimum(regularizer, most, monkeypatch):
+def test_each_relative_begins_near_its_minimum(regularizer, most, calls_of):
     """Newton directions for each: 4.0, 4.1 and 6.0 from the minimum of the one before, 2.5, 2.4 and 3.0 as it is.
 
     Lp(2) has one relative, itself: 4.3 if a last direction were asked whether it is the last, 3.3 as it is.
     """
-    calls = {"_direction": 0, "minimised": 0}
-    for name, own in [(name, getattr(_Dual, name)) for name in calls]:
-
-        def counted(self, *given, name=name, own=own):
-            calls[name] += 1
-            return own(self, *given)
-
-        monkeypatch.setattr(_Dual, name, counted)
+    directions, minima = (calls_of(_Dual, name) for name in ("_direction", "minimised"))
     problem = make_problem(loss="squared", seed=3, n=40, M=20, regularizer=regularizer)
     assert mklref.solve(problem).status is Status.OPTIMAL
-    assert calls["_direction"] < most * calls["minimised"]
+    assert len(directions) < most * len(minima)
 
 
 def test_a_way_past_a_threshold_is_taken_only_where_it_leads_down(rng, monkeypatch):

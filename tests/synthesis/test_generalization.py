@@ -170,10 +170,9 @@ def test_the_proximity_operator_of_the_logistic_loss_has_all_digits():
                 assert derivative[0] == pytest.approx(slope, rel=1e-9, abs=0.0), (v, step)
 
 
-def test_the_proximity_operator_of_the_logistic_loss_takes_few_steps(monkeypatch):
+def test_the_proximity_operator_of_the_logistic_loss_takes_few_steps(calls_of):
     """It is evaluated at every trial point of every line search, where hundreds of steps made minutes."""
-    evaluations = []
-    monkeypatch.setattr(proximity, "expit", lambda x: evaluations.append(1) or expit(x))
+    evaluations = calls_of(proximity, "expit")
     for step, v in [(size, point) for size in STEPS for point in points(size)]:
         evaluations.clear()
         prox_loss(Logistic(), np.array([v]), np.ones(1), step)
