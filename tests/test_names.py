@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from mklref import Fixed, MulticlassProblem, Problem, Solution, certify, solve
-from mklref.algorithms import ALGORITHMS
+from mklref import Fixed, MulticlassProblem, Problem, Solution, certify, reference, solve
+from mklref.algorithms import lp_wrapper
 from mklref.bounds import margin_risk
 from mklref.estimators import MKLClassifier
 from mklref.evidence import EvidenceProblem, solve as learn
@@ -25,6 +25,7 @@ N = 16
 IDS = [f"s{i}" for i in range(N)]
 TURNED = IDS[::-1]
 LAGGED = [*IDS[1:], "t"]  # each stands elsewhere, but in the same order
+SOLVERS = {"native": solve, "factored": solve, "lp_wrapper": lp_wrapper, "reference": reference.solve}
 
 
 @pytest.fixture(scope="module")
@@ -203,18 +204,13 @@ def test_what_another_changed_problem_shares_stays_with_its_samples(y, grams, ki
         own.replace(kernels=[K.to_numpy() for K in grams])
 
 
-@pytest.mark.parametrize("solver", ["native", "factored", "lp_wrapper", "reference"])
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_solutions_know_the_kernels_of_their_weights(X, y, solver, tmp_path):
     family, turned = (parse(text).fit(X) for text in ("rbf:1,linear,rbf:2", "linear,rbf:1,rbf:2"))
     if solver == "factored":
         family, turned = (factors({one: X[[one]] for one in names}) for names in ("abc", "bac"))
     problem = Problem(family, y)
-    if solver == "reference":
-        from mklref import reference
-
-        solution = reference.solve(problem)
-    else:
-        solution = ALGORITHMS[solver](problem) if solver in ALGORITHMS else solve(problem)
+    solution = SOLVERS[solver](problem)
     solution.save(tmp_path / "solution.npz")
     for own in (solution, Solution.load(tmp_path / "solution.npz")):
         own.decision_function(family.part(np.arange(N)))
@@ -253,15 +249,10 @@ def test_scores_of_other_models_are_of_their_kernels(y, grams, tmp_path):
             score(samples)
 
 
-@pytest.mark.parametrize("solver", ["native", "factored", "lp_wrapper", "reference"])
+@pytest.mark.parametrize("solver", SOLVERS)
 def test_solutions_know_their_training_samples(X, y, grams, solver, tmp_path):
     problem = Problem(FactorStack([X[["a"]], X[["b", "c"]]]) if solver == "factored" else stack(grams), y)
-    if solver == "reference":
-        from mklref import reference
-
-        solution = reference.solve(problem)
-    else:
-        solution = ALGORITHMS[solver](problem) if solver in ALGORITHMS else solve(problem)
+    solution = SOLVERS[solver](problem)
     new = [pd.DataFrame(K, IDS, IDS).iloc[:4] for K in problem.kernels.dense()]
     turned = Problem([pd.DataFrame(K, TURNED, TURNED) for K in problem.kernels.dense()], y.to_numpy())
     solution.save(tmp_path / "solution.npz")
