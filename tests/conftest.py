@@ -102,6 +102,33 @@ def client():
 
 
 @pytest.fixture
+def run(capsys):
+    """A function: what a command prints, after it has ended with this exit code."""
+    from mklref.cli import main
+
+    def ended(arguments: list[str], code: int = 0):
+        capsys.readouterr()
+        assert main(arguments) == code
+        return capsys.readouterr()
+
+    return ended
+
+
+@pytest.fixture
+def refused(run):
+    """A function: the line on standard error with which a command refuses these arguments."""
+
+    def line(arguments: list[str]) -> str:
+        captured = run(arguments, 2)
+        assert captured.err.count("\n") == 1, captured.err
+        assert "Traceback" not in captured.out + captured.err
+        assert captured.err.startswith("mklref: error: ")
+        return captured.err
+
+    return line
+
+
+@pytest.fixture
 def calls_of(monkeypatch):
     """calls_of(home, name, note): from now on the list of note(*arguments) of its calls; else of their arguments."""
 

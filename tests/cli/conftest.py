@@ -1,12 +1,10 @@
-"""Files that the tests of the commands read, no terminal around them, and the line of a refusal."""
+"""Files that the tests of the commands read, and no terminal around them."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from makers import make_problem
-
-from mklref.cli import main
 
 
 @pytest.fixture(autouse=True)
@@ -32,29 +30,3 @@ def npz(tmp_path):
     path = tmp_path / "kernels.npz"
     np.savez(path, kernels=problem.kernels.dense(), y=problem.y)
     return str(path), problem
-
-
-@pytest.fixture
-def run(capsys):
-    """A function: what a command prints, after it has ended with this exit code."""
-
-    def ended(arguments: list[str], code: int = 0):
-        capsys.readouterr()
-        assert main(arguments) == code
-        return capsys.readouterr()
-
-    return ended
-
-
-@pytest.fixture
-def refused(run):
-    """A function: the line on standard error with which a command refuses these arguments."""
-
-    def line(arguments: list[str]) -> str:
-        captured = run(arguments, 2)
-        assert captured.err.count("\n") == 1, captured.err
-        assert "Traceback" not in captured.out + captured.err
-        assert captured.err.startswith("mklref: error: ")
-        return captured.err
-
-    return line

@@ -138,12 +138,12 @@ def test_columns_are_found_by_name_and_others_ignored(models, tmp_path, refused,
     assert "the table lacks the column 'age' that the model reads (2 of 2 are not there)" in line
 
 
-def test_path_prints_writes_and_draws(folder, capsys):
+def test_path_prints_writes_and_draws(folder, run):
     pytest.importorskip("matplotlib")
     out, picture = folder / "path.csv", folder / "path.svg"
     options = ["--C", "0.01..10:4", "--out", str(out), "--plot", str(picture)]
-    assert main(["path", str(folder / "ill.csv"), "--ignore", "name", *FAST, *options]) == 0
-    printed = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip()[:1].isdigit()]
+    lines = run(["path", str(folder / "ill.csv"), "--ignore", "name", *FAST, *options]).out.splitlines()
+    printed = [line.split() for line in lines if line.strip()[:1].isdigit()]
     table = rows(out.read_text())
     assert [float(row["C"]) for row in table] == pytest.approx([0.01, 0.1, 1.0, 10.0])
     assert [line[1] for line in printed] == [row["kernels"] for row in table]
@@ -185,9 +185,9 @@ def test_numbers_have_no_class_to_drop(folder, refused):
     assert line.endswith("there are 60 samples, fewer than --folds 61; give fewer folds.\n")
 
 
-def test_the_task_can_be_said(folder, capsys):
-    assert main(["fit", str(folder / "grade.csv"), "--ignore", "name", *FAST, "--C", "1", "--task", "regress"]) == 0
-    assert "1 - R^2" in capsys.readouterr().out
+def test_the_task_can_be_said(folder, run):
+    fit = ["fit", str(folder / "grade.csv"), "--ignore", "name", *FAST, "--C", "1", "--task", "regress"]
+    assert "1 - R^2" in run(fit).out
 
 
 @pytest.mark.parametrize(

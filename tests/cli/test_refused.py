@@ -135,8 +135,8 @@ def test_an_answer_on_samples_is_certified(files, capsys, run):
     said = run(certified(files, *options))
     assert "CERTIFIED" in said.out
     assert said.err == ""
-    assert main(certified(files, *options, "--rigorous", "--save", str(files / "c.json"))) == 0
-    assert "by a theorem positive semidefinite (tier 1). The rounding errors of" in capsys.readouterr().out
+    printed = run(certified(files, *options, "--rigorous", "--save", str(files / "c.json"))).out
+    assert "by a theorem positive semidefinite (tier 1). The rounding errors of" in printed
     assert verify.main([str(files / "c.json")]) == 2
     assert "kernels follow from samples; only matrices are read" in capsys.readouterr().err
     assert "NOT OPTIMAL" in run(certified(files, "--kernels", SPEC, "--p", "2"), 1).out
@@ -220,11 +220,11 @@ def stated(tmp_path):
 
 
 @pytest.mark.parametrize("suffix", [".npz", ".json", ".mat"])
-def test_the_problem_of_the_file_is_solved(stated, suffix, capsys):
+def test_the_problem_of_the_file_is_solved(stated, suffix, run):
     problem, folder = stated
     vectors.write_record(folder / f"problem{suffix}", record_of_problem(problem))
-    assert main(["solve", "--data", str(folder / f"problem{suffix}"), "--save", str(folder / "found.npz")]) == 0
-    assert "epsilon_insensitive:0.2, Lp(1.5), C = 2.5" in capsys.readouterr().out
+    printed = run(["solve", "--data", str(folder / f"problem{suffix}"), "--save", str(folder / "found.npz")]).out
+    assert "epsilon_insensitive:0.2, Lp(1.5), C = 2.5" in printed
     found = Solution.load(folder / "found.npz")
     assert certify(problem, found.dual_coef, weights=found.weights, intercept=found.intercept).is_optimal(1e-6)
 

@@ -80,14 +80,13 @@ def test_problem_and_answer_come_back(name, ending, tmp_path):
 
 @pytest.mark.parametrize("saved", ["npz", "mat", "json"])
 @pytest.mark.parametrize("name", ["classes", "two classes"])
-def test_several_machines_go_from_file_to_file(name, saved, tmp_path, capsys):
+def test_several_machines_go_from_file_to_file(name, saved, tmp_path, run):
     problem, _ = solved(name)
     (tmp_path / "p").mkdir()
     (tmp_path / "s").mkdir()
     stated, answer = str(tmp_path / "p" / "one.json"), str(tmp_path / "s" / f"one.{saved}")
     write_record(stated, record_of_problem(problem))
-    assert main(["solve", "--data", stated, "--save", answer]) == 0
-    assert f"{len(problem.machines)} machines" in capsys.readouterr().out
+    assert f"{len(problem.machines)} machines" in run(["solve", "--data", stated, "--save", answer]).out
     for more in ([], ["--rigorous"]):
         assert main(["certify", stated, answer, *more]) == 0
     assert check_directory(tmp_path / "p", tmp_path / "s", rigorous=True).passed
@@ -111,7 +110,7 @@ def test_matrices_of_matlab_7_3_lie_on_their_side(tmp_path):
 
 
 @pytest.mark.parametrize("variables", [1, 2])
-def test_samples_in_a_mat_file_are_certified(variables, tmp_path, capsys):
+def test_samples_in_a_mat_file_are_certified(variables, tmp_path):
     X = np.random.default_rng(0).normal(size=(24, variables))
     found = solve(Problem(linear().fit(X), Y))
     savemat(tmp_path / "x.mat", {"X": X, "y": Y})
@@ -119,11 +118,10 @@ def test_samples_in_a_mat_file_are_certified(variables, tmp_path, capsys):
     assert main(["certify", "--data", str(tmp_path / "x.mat"), "--kernels", "linear", str(tmp_path / "s.npz")]) == 0
 
 
-def test_data_without_a_problem_have_their_dtype_too(tmp_path, capsys):
+def test_data_without_a_problem_have_their_dtype_too(tmp_path, run):
     record = {"kernels": np.array(single()), "y": Y, "kernels_dtype": "float32"}
     write_record(tmp_path / "data.json", record)
-    assert main(["solve", "--data", str(tmp_path / "data.json"), "--C", "2", "--p", "2"]) == 0
-    assert "C = 2" in capsys.readouterr().out
+    assert "C = 2" in run(["solve", "--data", str(tmp_path / "data.json"), "--C", "2", "--p", "2"]).out
 
 
 @pytest.mark.parametrize(

@@ -279,37 +279,33 @@ def test_results_of_unknown_code_are_stale(tmp_path, monkeypatch, commit, again)
 
 
 @pytest.mark.parametrize("commit", [None, "0123abcd+"])
-def test_the_repository_takes_no_results_of_changed_code(tmp_path, monkeypatch, capsys, commit):
+def test_the_repository_takes_no_results_of_changed_code(tmp_path, monkeypatch, commit, refused):
     monkeypatch.setattr("validation.facts.commit", lambda: commit)
     monkeypatch.setattr("validation.reproduce.run.STORED", tmp_path)
-    assert main(["reproduce", "kloft-examples", "--quick", "--out", str(tmp_path)]) == 2
-    assert "commit first, or use another directory" in capsys.readouterr().err
+    line = refused(["reproduce", "kloft-examples", "--quick", "--out", str(tmp_path)])
+    assert "commit first, or use another directory" in line
     assert list(tmp_path.iterdir()) == []
 
 
-def test_only_a_directory_of_an_earlier_run_is_written_into(tmp_path, capsys):
+def test_only_a_directory_of_an_earlier_run_is_written_into(tmp_path, refused):
     run = ["reproduce", "kloft-examples", "--quick", "--out", str(tmp_path), "--minutes", "0"]
     (tmp_path / "other.html").write_text("of somebody else")
-    assert main(run) == 2
-    assert f"cannot write into {tmp_path}: what it holds is not of an earlier run." in capsys.readouterr().err
+    assert f"cannot write into {tmp_path}: what it holds is not of an earlier run." in refused(run)
     assert main([*run, "--force"]) == 1  # an unfinished run is no success
     assert main(run) == main([*run, "--render"]) == 1  # its own report is there now
     (tmp_path / "report.html").write_text("of somebody else")
     assert main(run) == 2
     assert {path.read_text() for path in tmp_path.iterdir()} == {"of somebody else"}
-    assert main([*run[:3], "--out", str(tmp_path / "other.html" / "deep")]) == 2
-    assert "takes no files from you" in capsys.readouterr().err
+    assert "takes no files from you" in refused([*run[:3], "--out", str(tmp_path / "other.html" / "deep")])
 
 
-def test_a_finished_cell_is_run_again_by_force_alone(tmp_path, monkeypatch, capsys):
+def test_a_finished_cell_is_run_again_by_force_alone(tmp_path, monkeypatch, refused):
     (experiment,) = experiments(["kloft-examples"])
     cell = experiment.cells(True)[0]
     run = ["reproduce", experiment.name, "--quick", "--out", str(tmp_path), "--cell", cell.id]
     monkeypatch.setattr(runner, "run", lambda out, work: [store.write(out, *one, {"value": 1.0}, 0.1) for one in work])
     assert main(run) == 0
-    capsys.readouterr()
-    assert main(run) == 2
-    assert f"has the cell {cell.id}; --force runs it again and replaces it." in capsys.readouterr().err
+    assert f"has the cell {cell.id}; --force runs it again and replaces it." in refused(run)
     assert main([*run, "--force"]) == 0
 
 
@@ -320,38 +316,33 @@ def test_unknown_cells_and_experiments_are_named():
         experiments(["nosuch"])
 
 
-def test_outside_of_a_checkout_the_command_says_where_to_run_it(tmp_path, monkeypatch, capsys):
+def test_outside_of_a_checkout_the_command_says_where_to_run_it(tmp_path, monkeypatch, refused):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("mklref.cli.others.find_spec", lambda name: None)
     monkeypatch.setattr(sys, "path", list(sys.path))
-    assert main(["reproduce", "all", "--quick"]) == 2
-    assert "Run this command from a checkout" in capsys.readouterr().err
+    assert "Run this command from a checkout" in refused(["reproduce", "all", "--quick"])
 
 
-def test_all_are_listed_without_a_name_and_nothing_is_run_without_one(capsys):
-    assert main(["reproduce", "--list"]) == 0
-    printed = capsys.readouterr().out
+def test_all_are_listed_without_a_name_and_nothing_is_run_without_one(run, refused):
+    printed = run(["reproduce", "--list"]).out
     assert all(f"{name}: " in printed for name in NAMES)
     assert "estimated" in printed
     assert "  pima-00-paper  " in printed
-    assert main(["reproduce"]) == 2
-    assert "NAME is missing: an experiment, or all; --list shows them." in capsys.readouterr().err
+    assert "NAME is missing: an experiment, or all; --list shows them." in refused(["reproduce"])
 
 
-def test_a_cell_that_was_never_run_is_not_rendered(tmp_path, capsys):
+def test_a_cell_that_was_never_run_is_not_rendered(tmp_path, refused):
     run = ["reproduce", "kloft-examples", "--quick", "--out", str(tmp_path), "--cell", "nosuch", "--render"]
-    assert main(run) == 2
-    assert "has no result of the cell nosuch; without --render it is run." in capsys.readouterr().err
+    assert "has no result of the cell nosuch; without --render it is run." in refused(run)
 
 
-def test_data_are_looked_for_before_hours_are_spent(capsys, monkeypatch, tmp_path):
+def test_data_are_looked_for_before_hours_are_spent(monkeypatch, tmp_path, refused):
     """In the directory's manifest, where titanic is ida/titanic; sets that can be fetched may fail to be, later."""
     monkeypatch.delenv("MKLREF_DATA", raising=False)
-    assert main(["reproduce", "simplemkl-table1", "--out", str(tmp_path)]) == 2
-    assert "MKLREF_DATA is not set: lacking for simplemkl-table1 (liver" in capsys.readouterr().err
+    command = ["reproduce", "simplemkl-table1", "--out", str(tmp_path)]
+    assert "MKLREF_DATA is not set: lacking for simplemkl-table1 (liver" in refused(command)
     monkeypatch.setenv("MKLREF_DATA", str(tmp_path))
-    assert main(["reproduce", "simplemkl-table1", "--out", str(tmp_path)]) == 2
-    assert "lacking for simplemkl-table1 (liver, pima, ionosphere, wpbc, sonar). Set it" in capsys.readouterr().err
+    assert "lacking for simplemkl-table1 (liver, pima, ionosphere, wpbc, sonar). Set it" in refused(command)
     table = [{"path": "titanic.csv.gz", "sha256": ""}]
     sets = [{"name": name, "files": table} for name in ("ida/titanic", "liver", "pima", "wpbc")]
     (tmp_path / "MANIFEST.json").write_text(json.dumps({"data_sets": sets}))
@@ -362,9 +353,9 @@ def test_data_are_looked_for_before_hours_are_spent(capsys, monkeypatch, tmp_pat
 
 
 @pytest.mark.parametrize("minutes", ["-3", "nan"])
-def test_minutes_are_not_negative(capsys, tmp_path, minutes):
-    assert main(["reproduce", "kloft-examples", "--quick", "--out", str(tmp_path), "--minutes", minutes]) == 2
-    assert f"minutes = {float(minutes)} must be at least 0" in capsys.readouterr().err
+def test_minutes_are_not_negative(tmp_path, minutes, refused):
+    line = refused(["reproduce", "kloft-examples", "--quick", "--out", str(tmp_path), "--minutes", minutes])
+    assert f"minutes = {float(minutes)} must be at least 0" in line
     assert not list(tmp_path.iterdir())
 
 
