@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fractions import Fraction
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -255,10 +256,7 @@ def test_rows_are_those_that_were_asked_for_and_state_what_the_certificate_of_th
 
 
 def test_a_failing_solver_is_a_row_with_its_reason(problem, monkeypatch):
-    def fail(self, *, solver, **options):
-        raise SolverFailure(f"{solver}: ran out of luck.")
-
-    monkeypatch.setattr(reference.Compiled, "solve", fail)
+    monkeypatch.setattr(reference.Compiled, "solve", Mock(side_effect=SolverFailure("ECOS: ran out of luck.")))
     check = crosscheck(problem, formulations=["dual"], solvers=["ECOS"])
     row = check.rows[1]
     assert row.status == "failed"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -334,11 +335,8 @@ def test_float32_kernels_are_certified_as_they_are():
 def test_the_proof_is_made_once_for_a_stack(monkeypatch):
     problem = definite()
     certify(problem, 0.1 * problem.y, rigorous=True)
-
-    def unexpected(*_):
-        raise AssertionError("the definiteness was proven again")
-
-    monkeypatch.setattr("mklref.certificate.definite.proven_semidefinite", unexpected)
+    again = AssertionError("the definiteness was proven again")
+    monkeypatch.setattr("mklref.certificate.definite.proven_semidefinite", Mock(side_effect=again))
     assert certify(problem, 0.2 * problem.y, rigorous=True).tier == 1
     assert certify(problem.replace(C=2.0), 0.2 * problem.y, rigorous=True).tier == 1
     assert certify(problem, 0.2 * problem.y, rigorous=True, delta=1e-9).tier == 2

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -309,25 +310,18 @@ def test_other_contents_are_refused(entry, web, change):
 
 def test_openml_with_labels_of_its_own(entry, monkeypatch):
     entry(openml=7, labels={"mine": "M", "rock": "R"})
-    asked = {}
-
-    def fetch_openml(**options):
-        asked.update(options)
-        return SimpleNamespace(data=X, target=np.array(["mine", "rock", "mine"], dtype=object))
-
-    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch_openml)
+    found = SimpleNamespace(data=X, target=np.array(["mine", "rock", "mine"], dtype=object))
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch := Mock(return_value=found))
     data = datasets.load("small")
     assert data.y.tolist() == Y
     assert data.source == "https://www.openml.org/d/7"
-    assert asked["data_id"] == 7
+    assert fetch.call_args.kwargs["data_id"] == 7
 
 
 def test_a_refusal_of_openml_says_what_to_do(entry, monkeypatch):
-    def fetch_openml(**options):
-        raise ValueError("Dataset with data_id 7 not found.")
-
     entry(openml=7)
-    monkeypatch.setattr(sklearn.datasets, "fetch_openml", fetch_openml)
+    refusal = ValueError("Dataset with data_id 7 not found.")
+    monkeypatch.setattr(sklearn.datasets, "fetch_openml", Mock(side_effect=refusal))
     with pytest.raises(DataUnavailable, match=r"openml.org/d/7 \(Dataset with data_id 7 not found.*MKLREF_DATA"):
         datasets.load("small")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from concurrent.futures import CancelledError, Future
+from unittest.mock import Mock
 
 import joblib
 import numpy as np
@@ -12,7 +13,7 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
-from mklref import Interrupted, MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressorCV, solve
+from mklref import Interrupted, MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressorCV
 from mklref.estimators import base, cross_validation, folds, workers
 from mklref.exceptions import InterruptedWarning, InvalidParameter, SolverFailure
 from mklref.model_selection import evaluate, stability
@@ -150,11 +151,7 @@ def test_a_process_that_is_killed_and_a_backend_without_generators_are_said_so(s
         (KilledWorker("attempted to run task on 4 different workers"), "a worker of the cluster died at a task"),
         (CancelledError("scheduler-connection-lost"), "the connection to its scheduler, was lost; connect again"),
     ):
-
-        def ended(tasks, raised=raised):
-            raise raised
-
-        monkeypatch.setattr(workers, "Parallel", lambda own=ended, **options: own)
+        monkeypatch.setattr(workers, "Parallel", Mock(return_value=Mock(side_effect=raised)))
         with pytest.raises(SolverFailure, match=f"n_jobs = 2: .*{says}"):
             search.fit(X, y)
 
@@ -236,10 +233,9 @@ def test_time_limit_is_said(three_classes, multiclass):
 
 
 @pytest.mark.parametrize(("n_jobs", "rounds"), [(None, 3), (2, 2), (3, 1)])
-def test_machines_that_are_solved_one_after_the_other_share_the_time(three_classes, monkeypatch, n_jobs, rounds):
+def test_machines_that_are_solved_one_after_the_other_share_the_time(three_classes, calls_of, n_jobs, rounds):
     X, y, _ = three_classes
-    limits = []
-    monkeypatch.setattr(base, "solve", lambda problem, **given: limits.append(given["max_time"]) or solve(problem))
+    limits = calls_of(base, "solve", lambda problem, **given: given["max_time"])
     MKLClassifier("linear", multiclass="independent", n_jobs=n_jobs, max_time=3e6).fit(X, y)
     assert limits == [limits[0]] * 3
     assert 0.0 < limits[0] < 3e6 / rounds

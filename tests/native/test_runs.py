@@ -164,38 +164,27 @@ def test_no_record_is_made_after_the_last():
                 assert len(mklref.solve(problem, max_iter=most).history) <= most
 
 
-def test_newtons_method_on_smooth_losses_keeps_to_its_time(monkeypatch):
+def test_newtons_method_on_smooth_losses_keeps_to_its_time(monkeypatch, calls_of):
     """A hundred Newton steps of a machine that never gets there are cut off by the deadline."""
     problem = make_problem(loss="logistic", n=40, seed=3)
-    steps = []
-    objective = NewtonMachine._objective
     monkeypatch.setattr(NewtonMachine, "_dual_value", lambda machine, point, scores: -np.inf)
-    monkeypatch.setattr(
-        NewtonMachine,
-        "_objective",
-        lambda machine, *point: (steps.append(time.sleep(0.02)), objective(machine, *point))[1],
-    )
+    steps = calls_of(NewtonMachine, "_objective", lambda *_: time.sleep(0.02))
     solution = mklref.solve(problem, max_time=0.05)
     assert solution.status is Status.TIME_LIMIT
     assert len(steps) <= 12
 
 
 @pytest.mark.parametrize("regularizer", [Tikhonov(1.0001, 1.0), Groups(((0, 1), (2,)), 0.5, 0.4999)], ids=str)
-def test_the_steps_that_find_the_next_weights_keep_to_the_time(regularizer, monkeypatch):
+def test_the_steps_that_find_the_next_weights_keep_to_the_time(regularizer, monkeypatch, calls_of):
     """On a clock that only they move, a second a step: a handful is done after the deadline, not some hundred."""
-    clock, kind, product = [0.0], type(regularizer), type(regularizer).jacobian_product
-    monkeypatch.setattr(time, "perf_counter", lambda: clock[0])
-
-    def slow(*given):
-        clock[0] += 1.0
-        return product(*given)
-
-    monkeypatch.setattr(kind, "jacobian_product", slow)
+    steps = calls_of(type(regularizer), "jacobian_product")
+    monkeypatch.setattr(time, "perf_counter", lambda: float(len(steps)))
     problem = make_problem(loss="logistic", n=20, M=3, C=1e3, regularizer=regularizer)
     assert mklref.solve(problem, tol=1e-9).status is Status.OPTIMAL
-    unlimited, clock[0] = clock[0], 0.0
+    unlimited = len(steps)
+    steps.clear()
     assert mklref.solve(problem, tol=1e-9, max_time=5.0).status is Status.TIME_LIMIT
-    assert clock[0] <= 5.0 + 15.0 < 0.5 * unlimited
+    assert len(steps) <= 5.0 + 15.0 < 0.5 * unlimited
 
 
 @every_loss
