@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import io
 import os
+from itertools import chain, repeat
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -243,6 +245,11 @@ def agree(one, other):
     a, b = (getattr(given, "certificate", given) for given in (one, other))
     assert a.lower <= b.upper
     assert b.lower <= a.upper
+
+
+def pressed(times):
+    """A callback, or a note of `calls_of`, during which Ctrl-C is pressed the given time."""
+    return Mock(side_effect=chain(repeat(None, times - 1), [KeyboardInterrupt], repeat(None)))
 
 
 def legend(ax):

@@ -14,7 +14,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from algorithms.cases import SIMPLEX, cancer, small
-from makers import make_problem
+from makers import make_problem, pressed
 
 import mklref
 from mklref import algorithms, synthesis
@@ -158,12 +158,8 @@ def test_a_callback_cannot_spoil_the_run(name, options):
 
 @every_algorithm
 def test_interruption_returns_the_best_certified_point(name):
-    def interrupt(record):
-        if record.iteration == 2:
-            raise KeyboardInterrupt
-
     with pytest.raises(Interrupted) as stopped:
-        solve(name, callback=interrupt)
+        solve(name, callback=pressed(3))
     solution = stopped.value.solution
     assert solution.status is Status.INTERRUPTED
     assert len(solution.history) == 3
@@ -173,21 +169,13 @@ def test_interruption_returns_the_best_certified_point(name):
 
 
 @pytest.mark.parametrize("solve", [synthesis.solve, synthesis.forward_backward, algorithms.simplemkl])
-def test_ctrl_c_in_the_last_certificate_has_the_solution(solve, monkeypatch):
+def test_ctrl_c_in_the_last_certificate_has_the_solution(solve, calls_of):
     given = make_problem(n=12, M=1, seed=2, loss="squared")
     mine = solve is not algorithms.simplemkl
     if mine:
         given = synthesis.SynthesisProblem(given.kernels.dense(), given.y, loss="squared", lam=1.0, p=1, q=1, r=2)
     home = sys.modules["mklref.synthesis.solution" if mine else "mklref.algorithms.base"]
-    certify, calls = home.certify, []
-
-    def interrupted(*arguments, **options):
-        calls.append(arguments)
-        if len(calls) == 1:
-            raise KeyboardInterrupt
-        return certify(*arguments, **options)
-
-    monkeypatch.setattr(home, "certify", interrupted)
+    calls_of(home, "certify", pressed(1))
     with pytest.raises(Interrupted) as caught:
         solve(given, tol=1e-6 if mine else 1e-300)
     assert caught.value.solution.certificate.relative_gap < 1e-5

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 from algorithms.cases import complaints
-from makers import make_problem
+from makers import make_problem, pressed
 
 import mklref
 from mklref import Fixed, Groups, Status, reference
@@ -211,12 +211,8 @@ def test_limits_and_the_callback_end_a_stationary_run():
 
 
 def test_interruption_keeps_the_lowest_point():
-    def interrupt(record):
-        if record.iteration == 2:
-            raise KeyboardInterrupt
-
     with pytest.raises(mklref.Interrupted, match="residual of stationarity") as stopped:
-        group_wrapper(grouped(), exponents=(1, 1), tol=1e-9, callback=interrupt)
+        group_wrapper(grouped(), exponents=(1, 1), tol=1e-9, callback=pressed(3))
     assert stopped.value.solution.status is Status.INTERRUPTED
 
 

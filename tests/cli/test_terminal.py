@@ -301,12 +301,15 @@ def test_ctrl_c_where_python_drops_exceptions_leaves_no_traceback_and_is_not_los
     assert (process.returncode, err) == ends
 
 
+class Held:
+    """What Ctrl-C meets as it is destroyed."""
+
+    def __del__(self):
+        raise KeyboardInterrupt
+
+
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="it does not come again there")
 def test_ctrl_c_that_comes_again_comes_to_nothing_but_the_command(monkeypatch):
-    class Held:
-        def __del__(self):
-            raise KeyboardInterrupt
-
     monkeypatch.setattr("mklref.cli._run", lambda arguments: Held() is not None)
     assert main(["list"]) in (0, 130)  # 130 if the command took as long
     assert not any(isinstance(thread, threading.Timer) for thread in threading.enumerate())
@@ -314,10 +317,6 @@ def test_ctrl_c_that_comes_again_comes_to_nothing_but_the_command(monkeypatch):
 
 @pytest.mark.skipif(not hasattr(signal, "pthread_kill"), reason="it does not come again there")
 def test_ctrl_c_that_comes_again_at_the_end_leaves_the_signals_as_they_were(monkeypatch):
-    class Held:
-        def __del__(self):
-            raise KeyboardInterrupt
-
     monkeypatch.setattr("mklref.cli._run", lambda arguments: Held() is not None)
     monkeypatch.setattr("mklref.cli._again", lambda: Mock(join=Mock(side_effect=KeyboardInterrupt)))
     before = signal.signal(signal.SIGTERM, signal.SIG_DFL)

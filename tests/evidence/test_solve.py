@@ -8,6 +8,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from evidence.models import gradient_by_definition, make_model, objective_by_definition
+from makers import pressed
 from scipy.optimize import minimize
 
 from mklref.evidence import (
@@ -249,14 +250,8 @@ def test_reweighted_refuses_steps_upwards(monkeypatch):
 
 
 def test_interruption_carries_the_best_point():
-    problem = make_model()
-
-    def interrupt(record):
-        if record.iteration == 2:
-            raise KeyboardInterrupt
-
     with pytest.raises(Interrupted, match="best point so far: objective") as caught:
-        solve(problem, "mackay", callback=interrupt, restarts=4)
+        solve(make_model(), "mackay", callback=pressed(3), restarts=4)
     assert caught.value.solution.status is EvidenceStatus.INTERRUPTED
     assert np.isfinite(caught.value.solution.objective)
 

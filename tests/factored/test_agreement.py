@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from makers import LOSSES, ROWS, agree, make_factored_problem as problem, make_factors as rows
+from makers import LOSSES, ROWS, agree, make_factored_problem as problem, make_factors as rows, pressed
 
 import mklref
 from mklref import ElasticNet, Fixed, Groups, Lp, kernels, losses
@@ -161,13 +161,8 @@ def test_limits_end_in_the_best_certified_point():
     assert short.certificate.lower <= mklref.solve(given).objective <= short.certificate.upper
     stopped = mklref.solve(given, callback=lambda record: record.iteration == 2)
     assert (stopped.status, len(stopped.history)) == (mklref.Status.STOPPED, 3)
-
-    def impatient(record):
-        if record.iteration == 3:
-            raise KeyboardInterrupt
-
     with pytest.raises(mklref.Interrupted) as told:
-        mklref.solve(given, callback=impatient)
+        mklref.solve(given, callback=pressed(4))
     assert np.isfinite(told.value.solution.certificate.gap)
     costly = given.replace(C=1e6)
     for steps in (1, 3, 5):

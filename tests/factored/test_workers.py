@@ -19,6 +19,7 @@ import numpy as np
 import psutil
 import pytest
 from distributed.comm import CommClosedError
+from makers import pressed
 from scipy.sparse import csr_matrix
 
 import mklref
@@ -249,13 +250,9 @@ def test_what_was_kept_before_a_new_beginning_is_not_lost_with_a_worker(client):
 
 
 def test_ctrl_c_ends_in_the_last_point_of_the_workers_and_they_forget_the_rows(client):
-    def impatient(record):
-        if record.iteration == 6:
-            raise KeyboardInterrupt
-
     def interrupted(**where):
         with pytest.raises(mklref.Interrupted) as told:
-            solve(GIVEN, callback=impatient, **where)
+            solve(GIVEN, callback=pressed(7), **where)
         return told.value.solution
 
     workers = list(client.cluster.workers.values())

@@ -11,7 +11,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from makers import make_problem
+from makers import make_problem, pressed
 
 import mklref
 from mklref._progress import Progress
@@ -81,17 +81,10 @@ def test_ctrl_c_on_the_way_out_has_the_solution(monkeypatch):
 
 
 @pytest.mark.parametrize("end", [Progress.close, Recorder.running], ids=["line", "certificate"])
-def test_ctrl_c_between_the_loop_and_its_certificate_has_a_point(monkeypatch, end):
+def test_ctrl_c_between_the_loop_and_its_certificate_has_a_point(calls_of, end):
     """At the end of the one, within its progress line, and at the very beginning of the other."""
-    calls = []
-
-    def interrupted(*arguments):
-        calls.append(end)
-        if len(calls) == (1 if end is Progress.close else 2):
-            raise KeyboardInterrupt
-        return end(*arguments)
-
-    monkeypatch.setattr(Progress if end is Progress.close else Recorder, end.__name__, interrupted)
+    home, times = (Progress, 1) if end is Progress.close else (Recorder, 2)
+    calls_of(home, end.__name__, pressed(times))
     given = make_problem()
     with pytest.raises(Interrupted) as caught:
         mklref.solve(given)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from makers import pressed
 from synthesis.cases import NORMS, make_kernels, make_problem
 from wrong import COUNT, FLAG, LIMITS, NUMBER, OPTION, cases, check_argument, only
 
@@ -261,18 +262,6 @@ def test_wrong_arguments(function, good, argument, fine):
 def test_what_the_messages_say(call, error, message):
     with pytest.raises(error, match=message):
         call()
-
-
-def pressed(times):
-    """A callback during which Ctrl-C is pressed the given time."""
-    seen = []
-
-    def callback(thing):
-        seen.append(thing)
-        if len(seen) == times:
-            raise KeyboardInterrupt
-
-    return callback
 
 
 def test_ctrl_c_in_the_callback_of_a_path_keeps_its_points():

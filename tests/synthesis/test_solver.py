@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from makers import pressed
 from synthesis.cases import KINDS, LOSSES, NORMS, PQR, make_kernels, make_problem
 
 from mklref.certificate import Bounds
@@ -94,13 +95,8 @@ def test_callback_sees_every_record_and_can_stop(solver):
 @SOLVERS
 def test_interruption_carries_the_best_point(solver):
     problem = make_problem(lam=0.5)
-
-    def press(record):
-        if record.iteration == 2:
-            raise KeyboardInterrupt
-
     with pytest.raises(Interrupted) as caught:
-        solver(problem, tol=1e-9, callback=press)
+        solver(problem, tol=1e-9, callback=pressed(3))
     solution = caught.value.solution
     assert solution.status is Status.INTERRUPTED
     assert solution.certificate.lower <= solve(problem).objective
