@@ -56,11 +56,8 @@ def require_room(where: object, size: int, most: int) -> None:
 
 def free_memory() -> float:
     """Bytes that can be had without swapping: of the machine and of its control group; inf where neither says so."""
-    machine, most = _said(Path("/proc/meminfo")), _said(_GROUP / "memory.max").strip()
-    bounds = [np.inf]
-    for line in machine.splitlines():
-        if line.startswith("MemAvailable:"):
-            bounds.append(1024.0 * int(line.split()[1]))
+    machine, most = _said(Path("/proc/meminfo")).splitlines(), _said(_GROUP / "memory.max").strip()
+    bounds = [np.inf, *(1024.0 * int(line.split()[1]) for line in machine if line.startswith("MemAvailable:"))]
     if most.isdecimal():
         facts = dict(line.split() for line in _said(_GROUP / "memory.stat").splitlines())
         held = int(_said(_GROUP / "memory.current") or 0) - int(facts.get("inactive_file", 0))
