@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from concurrent.futures import wait as futures_wait
 from pathlib import Path
 from unittest.mock import Mock
 
