@@ -148,12 +148,11 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
 
 def _score_intervals(problem: Problem, beta: Array, scores: Array, share: float) -> tuple[Array, Array]:
     """The ends of {t : r_i(t_i + t) <= r_i(t_i) + share} below and above 0, by bisection of the convex r_i."""
-    constant = -problem.loss.dual_terms(beta, problem.y, problem.costs)
 
-    def residual(t: Array) -> Array:
-        return problem.costs * problem.loss.value(t, problem.y) + constant + beta * t
+    def residual(t: Array) -> Array:  # but for the term of V*, in which there is no t
+        return problem.costs * problem.loss.value(t, problem.y) + beta * t
 
-    allowed = np.maximum(residual(scores), 0.0) + share
+    allowed = residual(scores) + share
     ends = []
     for sign in (-1.0, 1.0):
         inside, outside = np.zeros(len(beta)), np.ones(len(beta))

@@ -9,6 +9,7 @@ import pytest
 from makers import make_samples
 
 from mklref import Lp, MulticlassProblem, Problem, certify, solve, weight_ranges
+from mklref._ranges import WeightRanges
 from mklref.certificate import repair
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotApplicable, SolverFailure
 from mklref.kernels import gaussian, linear, per_variable
@@ -33,10 +34,16 @@ def solved(kernels, y, loss="hinge", **more):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_duplicates_share_their_weight_in_any_way(grams, loss):
+    """A copy that is moved in feature space is one where the intercept is free, and only there."""
     kernels, y = grams
-    problem, solution = solved([*kernels, kernels[2]], y, loss)
+    T = np.eye(N) + np.outer(np.ones(N), np.random.default_rng(1).normal(size=N)) / N
+    problem, solution = solved([*kernels, T @ kernels[2] @ T.T], y, loss)
+    assert weight_ranges(*solved(problem.kernels, y, loss, intercept=False), slack=1e-6).exchangeable == ()
     found = weight_ranges(problem, solution, slack=1e-6)
     both = solution.weights[2] + solution.weights[5]
+    one = solution.weights * [1, 1, 0, 1, 1, 0] + both * np.eye(6)[2]  # another optimum, and of another size
+    again = weight_ranges(problem, replace(solution, weights=0.9 * one), slack=1e-6)
+    np.testing.assert_allclose([again.low, again.high], [found.low, found.high], atol=1e-3)
     assert both > 0.1
     np.testing.assert_allclose([found.low[2], found.low[5]], 0.0, atol=1e-3)
     np.testing.assert_allclose([found.high[2], found.high[5]], both, atol=1e-2)
@@ -110,6 +117,7 @@ def require_certified_ends(problem, solution, slack, monkeypatch):
     for change in points:
         weights = theta.copy()
         weights[chosen] += change[:-1]
+        assert weights.sum() == pytest.approx(1.0, abs=1e-8)
         found = certify(problem, beta, weights=np.maximum(weights, 0.0))
         assert found.gap <= given.gap + 1.05 * slack * given.size + solution.certificate.gap
 
@@ -128,6 +136,8 @@ def test_three_kernels_that_depend_on_one_another(grams):
     assert np.ptp(problem.kernels.quadratic(solution.dual_coef)) < 1e-6
     assert found.exchangeable == ((0, 1, 2),)
     np.testing.assert_allclose(found.high[2] / 2.0, min(found.high[:2] - found.low[:2]), rtol=1e-2)
+    worse = solved([*kernels, 0.5 * (kernels[0] + kernels[2])], y, "logistic")  # as dependent, but not as good
+    assert weight_ranges(*worse, slack=1e-2).exchangeable == ()
 
 
 def test_samples_beyond_the_margin_leave_room_that_no_dependence_explains():
@@ -153,12 +163,18 @@ def test_where_nothing_is_to_be_learned_any_weights_are_as_good(grams, loss):
     assert found.exchangeable == (tuple(range(len(kernels))),)
 
 
-def test_the_report(grams):
-    kernels, y = grams
-    text = str(weight_ranges(*solved([*kernels, kernels[2]], y)))
-    assert "exchangeable at no cost: K2, K5" in text
-    assert "free" in text
-    assert "determined" in text
+def test_the_report():
+    names, weights = ("K0", "a longer one", "K2", "K3", "K4"), np.array([0.25, 0.745, 0.005, 0.0, 0.0])
+    low, high = np.array([0.0, 0.741, 0.001, 0.0, 0.0]), np.array([0.5, 0.75, 0.03, 0.01, 0.02])
+    lines = [
+        "kernel        weight  as good within 1e-04",
+        "K0            0.2500  0.0000 .. 0.5000  free",
+        "a longer one  0.7450  0.7410 .. 0.7500  determined",
+        "K2            0.0050  0.0010 .. 0.0300  between",
+        "K4            0.0000  0.0000 .. 0.0200  free",
+        "exchangeable at no cost: K0, K4",
+    ]
+    assert str(WeightRanges(names, weights, low, high, 1e-4, ((0, 4),))).splitlines() == lines
 
 
 def test_block_norm_of_exponent_one_is_the_same_problem(grams):
