@@ -84,6 +84,22 @@ def test_bad_input_is_said_beside_its_control_and_the_last_picture_stays(change,
     assert first.state == State()
 
 
+def test_moons_and_rings_are_arcs_and_circles_with_noise_and_a_toy_has_its_share():
+    def as_drawn(data, t, y):
+        if data == "rings":
+            return [(0.5 if y > 0 else 1.0) * x for x in (np.cos(2 * t), np.sin(2 * t))]
+        return [np.cos(t), np.sin(t)] if y > 0 else [1.0 - np.cos(t), 0.5 - np.sin(t)]
+
+    for data in ("moons", "rings"):
+        rng, made = np.random.default_rng(0), states.generated(data, 21, 0.3, 0.2)  # as many of each
+        angles, labels = rng.uniform(0.0, np.pi, size=22), [1.0] * 11 + [-1.0] * 11
+        X = [as_drawn(data, t, y) for t, y in zip(angles, labels, strict=True)] + 0.2 * rng.normal(size=(22, 2))
+        np.testing.assert_allclose(made.X, (X - np.mean(X, axis=0)) / np.std(X, axis=0), atol=1e-12)
+        assert (made.y.tolist(), made.labels) == (labels, True)
+    toy = mklref.datasets.kloft_toy(np.random.default_rng(0), 20, relevant=3, d=10)
+    np.testing.assert_array_equal(states.generated("toy", 20, 0.3, 0.2).X, toy.X)
+
+
 def test_a_table_is_read(tmp_path):
     rng = np.random.default_rng(0)
     rows = [f"{a:.3f},{b:.3f},{'yes' if a > 0 else 'no'}" for a, b in rng.normal(size=(30, 2))]
@@ -97,11 +113,12 @@ def test_a_table_is_read(tmp_path):
 
 def test_what_became_of_empty_and_mixed_cells_is_said(tmp_path):
     pytest.importorskip("pandas", reason="the extra 'tables' is not installed")
-    rows = [f"{k},{'' if k == 3 else k % 5},{'red' if k % 2 else 'blue'},{k % 2}" for k in range(24)]
+    rows = [f"{k},{'' if k == 3 else k % 5},{'red' if k % 2 else 'blue'},{k % 2 if k else ''}" for k in range(24)]
     (tmp_path / "mixed.csv").write_text("\n".join(["a,b,colour,class", *rows]))
     state = replace(SMALL, data=str(tmp_path / "mixed.csv"))
     assert work.solved(state, {})[1] == {}
     assert "colour" in page.read(state)
+    assert "1 of 24 rows have no target and are left out." in page.read(state)
     assert page.read(SMALL) == page.read(replace(SMALL, data="/no/such.csv")) == ""
 
 
@@ -109,6 +126,7 @@ def test_the_groups_that_are_shown_can_be_typed():
     shown, _ = work.solved(replace(SMALL, regularizer="groups"), {})
     assert "<code>0 1 | 2</code>" in page.groups(shown)
     assert states.grouping("0 1 | 2", 3) == [list(group) for group in shown.problem.regularizer.groups]
+    assert [states.grouping("", M) for M in (1, 2, 3)] == [[[0]], [[0], [1]], [[0, 1], [2]]]
 
 
 def test_data_that_are_no_table_start_no_server(tmp_path, monkeypatch):
@@ -228,6 +246,7 @@ def test_the_path_over_C_begins_where_the_problem_does():
     (path, now), _ = work.paths_of(shown)
     assert path.values[0] == now == shown.problem.C == 1 / 20
     assert path.values[-1] == work.PATH_C[-1]
+    assert states.problem_of(replace(SMALL, C=0.01))[0].C == 0.01  # which only an intercept with a cost bounds
 
 
 def test_dots_of_numbers_are_not_called_labels(tmp_path):
@@ -237,6 +256,7 @@ def test_dots_of_numbers_are_not_called_labels(tmp_path):
     (tmp_path / "huge.csv").write_text("\n".join(["a,b,y", *(f"{k % 7},{k % 5},{k}e299" for k in range(30))]))
     huge, _ = work.solved(replace(SMALL, data=str(tmp_path / "huge.csv"), loss="squared"), {})
     np.testing.assert_allclose(huge.problem.y, shown.problem.y)
+    np.testing.assert_allclose([huge.problem.y.mean(), huge.problem.y.std()], [0.0, 1.0], atol=1e-12)
     assert "white is +1, black −1" in page.decision(work.solved(SMALL, {})[0])
 
 

@@ -101,9 +101,9 @@ def read(arguments: Any, default_samples: int | None = None) -> Input:
 
 
 def _from_table(arguments: Any, samples: int | None) -> Input:
-    published, columns = _dataset(arguments)
+    published, untargeted, columns = _dataset(arguments)
     whole = published.complete()
-    incomplete = len(published.y) - len(whole.y)
+    left = {"with missing cells": len(published.y) - len(whole.y), "without a target": untargeted}
     data = whole if samples is None else whole.subset(samples, arguments.seed or 0)
     y, meaning = targets_for_loss(data.y, arguments)
     specification = RECIPE if arguments.kernels is None else arguments.kernels
@@ -116,7 +116,7 @@ def _from_table(arguments: Any, samples: int | None) -> Input:
         {
             "data": f"{whole.name} ({whole.source})" if whole.name != whole.source else whole.name,
             "samples": _drawn(len(data.y), len(whole.y), arguments.seed)
-            + (f"; {incomplete} with missing cells left out" if incomplete else ""),
+            + "".join(f"; {count} {what} left out" for what, count in left.items() if count),
             "target": meaning,
             "kernels": f"{len(kernels)}: {specification} on {len(data.features)} standardised variables, "
             f"normalisation: {method}",
@@ -125,18 +125,18 @@ def _from_table(arguments: Any, samples: int | None) -> Input:
     )
 
 
-def _dataset(arguments: Any) -> tuple[datasets.Dataset, dict[str, str]]:
-    """The table, and lines on how it was read, if it is not one of numbers."""
+def _dataset(arguments: Any) -> tuple[datasets.Dataset, int, dict[str, str]]:
+    """The table, how many rows had no target, and lines on how it was read, if it is not one of numbers."""
     name, given = arguments.data, {option: getattr(arguments, option) for option in READING}
     if is_table(name):
         from mklref.estimators.tabular import alternatives, columns_used, read_any  # scikit-learn takes its time
 
-        data, encoder = read_any(name, arguments.target, **{**given, "columns": dict(given["columns"])})
-        return data, {} if encoder is None else {"columns": columns_used(encoder), **alternatives(encoder)}
+        data, encoder, left = read_any(name, arguments.target, **{**given, "columns": dict(given["columns"])})
+        return data, left, {} if encoder is None else {"columns": columns_used(encoder), **alternatives(encoder)}
     for option, value in {"target": arguments.target, **given}.items():
         if value:
             raise InvalidParameter(f"--{option} is for CSV files; data sets that have a name have their columns.")
-    return datasets.load(name), {}
+    return datasets.load(name), 0, {}
 
 
 def _from_kernels(arguments: Any) -> Input:

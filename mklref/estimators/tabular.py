@@ -25,15 +25,15 @@ def read_any(
     missing: Collection[str] = (),
     encoding: str | None = None,
     separator: str | None = None,
-) -> tuple[Dataset, TableEncoder | None]:
+) -> tuple[Dataset, TableEncoder | None, int]:
     """Read a table of numbers as it stands; any other one by a `TableEncoder`, which says what it did.
 
-    The target is the last column by default; rows without one are left out where the table has to be encoded. All else
-    is as for `mklref.datasets.read_frame` and `TableEncoder`.
+    The target is the last column by default; rows without one, whose number comes last, are left out where the table
+    has to be encoded. All else is as for `mklref.datasets.read_frame` and `TableEncoder`.
     """
     if not (columns or missing or encoding or separator):
         try:
-            return read_csv(path, target), None
+            return read_csv(path, target), None, 0
         except InvalidInput as refused:
             try:
                 require_pandas()
@@ -47,7 +47,8 @@ def read_any(
     encoder = TableEncoder(columns, tuple(missing))
     X = encoder.fit_transform(frame.loc[known].drop(columns=name))
     home = Path(path)
-    return Dataset(home.name, X.to_numpy(), y, tuple(X.columns), str(home), target=name), encoder
+    data = Dataset(home.name, X.to_numpy(), y, tuple(X.columns), str(home), target=name)
+    return data, encoder, int(np.sum(~known))
 
 
 def frame_of_samples(path: str | os.PathLike[str], encoding: str | None, separator: str | None) -> Any:

@@ -181,19 +181,15 @@ def _changed(data: str) -> tuple[int, int]:
 
 @lru_cache(maxsize=2)
 def table_of(data: str, changed: tuple[int, int], target: str | None) -> tuple[datasets.Dataset, str]:
-    """The rows of a file that have all their values, and how its columns became numbers, or what was left out."""
+    """The rows of a file that have a target, and how its columns became numbers, or what was left out."""
     try:
-        table, report = datasets.read_csv(data, target), ""
+        return datasets.read_csv(data, target), ""
     except InvalidInput:  # not of numbers alone
         from mklref.estimators.tabular import read_any  # and with it scikit-learn, for which others need not wait
 
-        table, encoder = read_any(data, target)
-        report = "" if encoder is None else encoder.report()
-    whole = table.complete()
-    if len(whole) < len(table):
-        left = len(table) - len(whole)
-        report = f"{left} of {len(table)} rows have cells without a value and are left out.\n{report}"
-    return whole, report
+        table, encoder, left = read_any(data, target)
+    report = "" if encoder is None else encoder.report()
+    return table, f"{left} of {left + len(table)} rows have no target and are left out.\n{report}" if left else report
 
 
 def generated(data: str, samples: int, share: float, noise: float) -> Sample:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from unittest.mock import Mock
 
 import cvxpy as cp
@@ -111,6 +112,9 @@ def test_target_and_positive_class(refused, table, run):
     encoded = ["solve", "--data", table, "--target", "dose", "--loss", "squared", "--kernels", "rbf:1"]
     assert "columns:  4 variables from 3 of 3 columns" in run(encoded).out
     assert "columns:  2 variables from 2 of 3 columns" in run([*encoded, "--columns", "outcome=leave"]).out
+    lacking = ["solve", "--data", table, "--missing", "ill", "--loss", "one_class"]
+    ill = Path(table).read_text().count("ill")
+    assert f"all {40 - ill}; {ill} without a target left out" in run(lacking).out
     assert "column 'outcome': 'date': its cells" in refused([*encoded, "--columns", "outcome=date"])
     assert "ill = -1" in run(["solve", "--data", table, "--positive", "healthy"]).out
     assert "not class_1 = -1" in run(["solve", "--data", "wine", "--positive", "class_1", *SMALL]).out

@@ -161,6 +161,16 @@ def test_a_constant_kernel_has_no_variance(constant):
         normalize([np.eye(5), np.full((5, 5), constant)], "multiplicative")
 
 
+def test_kernels_are_diagnosed_as_constant_where_they_are_refused_as_such(joint):
+    nearly = [0.1 + spread * joint[0] for spread in np.geomspace(1e-17, 1e-11, 13)]
+    found = diagnose(nearly).constant
+    assert found == tuple(range(len(found))) != ()
+    normalize(nearly[len(found) :], "multiplicative")
+    for K in nearly[: len(found)]:
+        with pytest.raises(InvalidKernel, match="is constant"):
+            normalize([K], "multiplicative")
+
+
 @pytest.mark.parametrize("method", ["Trace", "", None, 3, ["trace"]])
 def test_unknown_methods_are_refused(joint, method):
     with pytest.raises(InvalidParameter, match=r"is unknown; known names: trace, multiplicative, spherical"):
