@@ -15,7 +15,7 @@ from mklref.exceptions import InvalidParameter, NotApplicable
 from mklref.formulations import FORMULATIONS
 from mklref.losses import LOSSES
 from mklref.regularizers import HalfPower, PowerRoot, RootPlusLinear, SmoothedRoot
-from mklref.report import render
+from mklref.report import figures, render
 from mklref.signed import SignedProblem
 
 X = np.random.default_rng(0).normal(size=(8, 2))
@@ -303,8 +303,34 @@ def test_what_a_user_names_is_text():
     assert "<script>" not in _display.page("<script>", {"<script>": "<script>"}, _display.bullets(["<script>"]))
 
 
-def test_html_is_one_page_that_refers_to_nothing_and_escapes_names():
-    check = mklref.crosscheck(PROBLEM, formulations=["dual"], solvers=["CLARABEL", "SCS"])
+@pytest.fixture(scope="module")
+def check():
+    return mklref.crosscheck(PROBLEM, formulations=["dual"], solvers=["CLARABEL", "SCS"])
+
+
+def test_pictures_of_a_report_hold_the_numbers_of_its_rows(check, monkeypatch):
+    monkeypatch.setattr(figures, "_svg", lambda figure, ax: ax)
+    native, best = (check.best_rows[name].solution for name in ("native", "dual"))
+    for most, says in ((3, "weight"), (2, "weight (2 largest of 3 kernels)")):
+        monkeypatch.setattr(figures, "MOST_KERNELS", most)
+        ax, shown = figures.weights(check), np.sort(np.argsort(-native.weights)[:most])
+        np.testing.assert_array_equal([bar.get_width() for bar in ax.patches], native.weights[shown])
+        np.testing.assert_array_equal(ax.lines[0].get_data(), [best.weights[shown], np.arange(most)])
+        assert [label.get_text() for label in ax.get_yticklabels()] == [f"K{m}" for m in shown]
+        assert ax.get_xlabel() == says
+        assert ax.get_xlim()[0] == pytest.approx(-0.01 * max(native.weights.max(), best.weights.max()))
+    gaps = np.maximum(native.history.column("relative_gap"), 1e-16)
+    path, tolerance = figures.convergence(check).lines
+    np.testing.assert_array_equal(path.get_data(), [native.history.column("iteration"), gaps])
+    assert tolerance.get_ydata()[0] == check.rows[0].allowed
+    _, _, own, path, *marks = figures.gap_against_time(check).lines  # behind two without a point, for the legend
+    np.testing.assert_array_equal(path.get_data(), [native.history.column("seconds"), gaps])
+    for row, mark in zip(check.rows, (own, *marks), strict=True):
+        assert mark.get_xydata().tolist() == [[row.seconds, max(row.relative_gap, 1e-16)]]
+    assert [mark.get_fillstyle() for mark in marks] == ["none", "left"]
+
+
+def test_html_is_one_page_that_refers_to_nothing_and_escapes_names(check):
     page = render({"<b>title</b>": check}, {"data": "<script>alert(1)</script>"})
     assert "<script>" not in page
     assert "&lt;b&gt;title" in page

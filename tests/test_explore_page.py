@@ -11,6 +11,7 @@ import subprocess
 import sys
 from base64 import b64decode
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -92,6 +93,19 @@ def test_a_field_shows_its_function_where_the_dots_of_its_samples_are():
     seen = np.where(red < blue, blue / 253.0, -red / 224.0)  # what each colour takes away of the other one
     np.testing.assert_allclose(np.sign(seen) * np.abs(seen) ** (1 / 0.7), f / most, atol=0.01)
     assert f"within ±{most:.3g}<" in picture
+
+
+def test_parts_are_shown_from_the_largest_on_five_at_most_and_only_positive_targets_are_white():
+    blocks = np.ones((7, views.GRID**2, 2))
+    blocks[0, 0] = 100.0  # a peak of the kernel of the smallest weight
+    solution = SimpleNamespace(
+        weights=np.array([0.1, 0.7, 0.0, 0.3, 0.2, 0.6, 0.5]), dual_coef=np.array([1.0, -0.5]), intercept=0.25
+    )
+    picture = views.decision(np.eye(2), np.array([0.0, 1.0]), blocks, list("abcdefg"), solution)
+    titles = [f"{title}: {most}" for title, most in re.findall(r"<title>(f[^<]*), within ±([^<]*)<", picture)]
+    assert titles == ["f, all together: 6.4", "f[a]: 5", "f[b]: 0.35", "f[f]: 0.3", "f[g]: 0.25", "f[d]: 0.15"]
+    assert re.findall(r'fill="(#0{6}|#f{6})"', picture) == ["#000000", "#ffffff"] * len(titles)
+    assert "more" not in views.legend(["a"] * views.MOST)
 
 
 def test_a_step_of_a_walk_is_an_arrow_from_box_to_box():
