@@ -27,7 +27,7 @@ from sklearn.kernel_approximation import Nystroem
 import mklref
 from mklref import kernels
 from mklref._run import Best, Recorder
-from mklref._validate import checked_count, checked_limits, checked_number, checked_positive
+from mklref._validate import checked_count, checked_limits, checked_number, checked_positive, checked_tolerance
 from mklref.estimators import table_pipeline
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, MKLError
 from mklref.model_selection import evaluate, stability
@@ -232,6 +232,12 @@ def test_numbers_of_any_kind_are_taken():
     assert checked_positive("x", np.int64(3)) == 3.0
     assert checked_count("x", np.int8(3), 1, "some.") == 3
     assert checked_number("x", np.inf, "[1, inf]", lambda x: x >= 1.0, "any.") == np.inf
+
+
+@pytest.mark.parametrize("tol", [0.0, 1.0])
+def test_with_neither_0_nor_1_is_anything_checked(tol):
+    with pytest.raises(InvalidParameter, match=rf"tol = {tol} must lie in \(0, 1\)"):
+        checked_tolerance("tol", tol)
 
 
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.longdouble, Fraction])

@@ -355,6 +355,15 @@ def test_sums_whose_roundings_have_one_sign_err_by_less_than_certificates_say(ki
             assert max(abs(Fraction(x) - exact) for x in (image.min(), image.max())) <= allowed
 
 
+def test_roundings_of_evaluated_kernels_are_rows_of_a_block_and_sums_of_blocks(monkeypatch):
+    lazy, add, heights = gaussian(1.0).fit(np.zeros((50, 1)), storage="lazy"), LazyStack.add_rows, []
+    monkeypatch.setattr(LazyStack, "add_rows", lambda *given: heights.append(len(given[2])) or add(*given))
+    for k in (1, 2, 3, 7, 49, 50):
+        heights.clear()
+        lazy.apply(1.0 * (np.arange(50) < k))
+        assert lazy.roundings(k) == min(k, max(heights) + len(heights))
+
+
 @pytest.mark.parametrize("entry", [0.1, 0.3, 0.7])
 def test_no_upper_bound_is_below_the_objective_of_its_own_point_where_all_entries_are_equal(entry):
     """The last samples weigh most: theirs are the sums in which dsymv goes one by one, on every processor."""

@@ -308,6 +308,8 @@ def test_certificates_of_lazy_kernels_are_those_in_memory(X, regularizer):
     assert proven.tier == 1
     assert proven.lower <= answer.certificate.upper
     assert proven.is_optimal(1e-6)
+    v, u = 1.0 * (y > 0), (y < 0) * np.arange(40) % 2  # some of those where v is 0
+    np.testing.assert_allclose(lazy.images(v) @ u, held.images(v) @ u, rtol=1e-12)
     nothing = certify(same, np.zeros(40), weights=answer.weights, intercept=0.0)  # no row is read
     assert nothing == certify(problem, np.zeros(40), weights=answer.weights, intercept=0.0)
 
@@ -351,8 +353,9 @@ def test_an_entry_that_overflows_late_is_named(X):
     lazy = polynomial(3).fit(wide, storage="lazy")
     v = np.zeros(40)
     v[[4, 17]] = 1.0
-    with pytest.raises(InvalidInput, match=r"kernel 'poly:3' is inf between the samples 4 and 17"):
-        lazy.apply(v)
+    for use in (lambda: lazy.apply(v), lambda: lazy.combine_rows(np.ones(1), [4])):
+        with pytest.raises(InvalidInput, match=r"kernel 'poly:3' is inf between the samples 4 and 17"):
+            use()
     with pytest.raises(InvalidInput, match=r"kernel 'poly:3' is (nan|inf) between the samples 17 and 17"):
         solve(Problem(lazy, np.where(np.arange(40) % 2, 1.0, -1.0)))
 

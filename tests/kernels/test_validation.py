@@ -141,7 +141,7 @@ def test_a_function_that_rounds_to_float32_is_named_as_such(rng):
         (lambda K: scipy.sparse.csr_matrix(K[0]), r"kernels is a sparse matrix; give a dense array"),
         (lambda K: [K[0], "linear"], r"kernels\[1\] is .linear.; give real numbers"),
         (lambda K: None, r"kernels is None; give real numbers"),
-        (lambda K: [[[2**60 + 1, 0], [0, 1]]], r"kernels\[0\] holds integers beyond 2\^53 that do not fit float64"),
+        (lambda K: [[[2**53 + 1, 0], [0, 1]]], r"kernels\[0\] holds integers beyond 2\^53 that do not fit float64"),
     ],
 )
 def test_data_without_a_faithful_conversion_is_refused(K, spoil, says):
