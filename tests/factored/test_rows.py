@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from copy import copy
+
 import numpy as np
 import pytest
 from makers import LOSSES, agree, make_factored_problem as problem, make_factors as rows
@@ -9,9 +11,10 @@ from makers import LOSSES, agree, make_factored_problem as problem, make_factors
 import mklref
 from mklref import Lp, kernels, losses
 from mklref._run import Recorder
-from mklref.factored import path, solver
+from mklref.factored import approach, path, solver
 from mklref.factored.rounds import samples_for
 from mklref.factored.shard import Own, Shard
+from mklref.factored.step import line_of_weights
 from mklref.multiclass import STRATEGIES
 
 
@@ -180,12 +183,30 @@ def test_a_logistic_sample_goes_as_far_as_its_score_and_never_onto_an_end(unit):
 def with_an_approach_and_without(monkeypatch, given):
     """Solutions that agree; L'DL counts as dear however small it is."""
     monkeypatch.setattr(path, "_CHEAP", 0.0)
+    monkeypatch.setattr(approach, "_step", solving_its_model)
     found = mklref.solve(given)
     monkeypatch.setattr(path, "suits", lambda path: False)
     other = mklref.solve(given)
     assert found.status is other.status is mklref.Status.OPTIMAL
     agree(found, other)
     return found, other
+
+
+def solving_its_model(path, grams, vectors, first, honest=approach._step):
+    """A step, which has to bring v, 1'beta, s z and the line of s of the model to where it says."""
+    there, w, gap = copy(path), path.w, path.gap
+    told = honest(path, grams, vectors, first)
+    step = np.column_stack([path.v - there.v, path.b - there.b])
+    moved = np.einsum("pij,pj->pi", grams, step)
+    assert told == pytest.approx(np.sqrt(np.sum(step * moved) / grams[:, -1, -1].sum()))
+    there, theta = copy(path), path.theta[path.owner]
+    there.w = w - moved[:, :-1]
+    assert np.sum((theta * there.w - path.v) ** 2 / theta) < 2e-3 * gap
+    assert max(path.s @ path.z, np.abs(line_of_weights(there)[0]).sum()) < 0.02 * gap
+    if path.first.intercept:
+        size = np.abs(vectors[:, -1]).max()
+        assert vectors[:, -1, 1:].sum(axis=1) - moved[:, -1] == pytest.approx(0.0, abs=0.01 * size)
+    return told
 
 
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if not loss.intercept_cost], ids=str)
