@@ -347,6 +347,23 @@ def test_a_worker_that_is_slow_is_waited_for_and_the_wait_ends(client, monkeypat
     assert np.isfinite(told.value.solution.certificate.gap)
 
 
+def test_rows_that_do_not_come_are_waited_for_and_so_is_a_worker(client, monkeypatch):
+    monkeypatch.setattr(clusters, "_BEAT", 0.01)
+    cluster, late = stacks(client)["loaded"].cluster, client.submit(time.sleep, 0.4, pure=False)
+    cluster.timeout = 0.05
+    with pytest.raises(clusters.ClusterLost, match=r"shard 0 on .* has not loaded it for 0.05 s, the timeout"):
+        cluster._settle(0, late)
+    cluster.places[0] = cluster.places[0]._replace(address="inproc://gone")
+    with pytest.raises(clusters._Broken):  # at once
+        cluster._settle(0, late)
+    answers = iter([{}, {"inproc://new": 1}])
+    monkeypatch.setattr(client, "ncores", lambda **_: next(answers, {}))
+    cluster.timeout = 0.2
+    assert cluster._workers() == ["inproc://new"]
+    with pytest.raises(clusters.ClusterLost, match=r"the scheduler at .* has no worker"):
+        cluster._workers()
+
+
 def test_what_is_on_workers_is_neither_pickled_nor_copied(client):
     tiled = DistributedLazyStack(kernels.linear().fit(L[0], storage="lazy"), client=client)
     for made in (stacks(client)["loaded"], tiled, GIVEN.replace(kernels=stacks(client)["loaded"])):
