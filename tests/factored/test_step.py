@@ -6,6 +6,8 @@ A wrong coefficient only costs steps; sums are the same, however many blocks a s
 from __future__ import annotations
 
 from copy import deepcopy
+from functools import reduce
+from operator import add
 
 import numpy as np
 import pytest
@@ -14,11 +16,13 @@ from scipy.sparse import csr_matrix
 
 from mklref import ElasticNet, Groups, Lp, kernels, losses
 from mklref.factored.boxes import BoxSamples
+from mklref.factored.cluster import children
 from mklref.factored.nearby import Nearby
 from mklref.factored.rounds import samples_for
 from mklref.factored.shard import Own, Shard
 from mklref.factored.system import Left, System
 from mklref.factored.weights import psi_of
+from mklref.kernels.protocol import sum_in_pairs
 
 MOVING = [
     Lp(1),
@@ -330,3 +334,19 @@ def test_what_a_step_asks_of_rows_is_summed_over_blocks_and_machines():
     reached = [max(own[0] for own in two) for two in (asked[:2], asked[2:])]
     reached.append(max(samples.third(*given) for samples, *given in machines))
     assert [found.worst, again.worst, shard.third(dv, db).worst] == pytest.approx(reached)
+
+
+class Term(str):
+    """A sum that says in which order it was made."""
+
+    def __add__(self, other):
+        return Term(f"({self:s} + {other:s})")
+
+
+def test_what_workers_hand_over_is_summed_in_pairs():
+    for shards in range(1, 18):
+
+        def handed_over(k, shards=shards):
+            return reduce(add, map(handed_over, children(k, shards)), Term(k))
+
+        assert handed_over(0) == sum_in_pairs(map(Term, range(shards)))
