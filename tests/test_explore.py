@@ -111,6 +111,23 @@ def test_a_table_is_read(tmp_path):
     assert "a to the right, b upwards" in page.decision(shown)
 
 
+def test_code_has_the_data_of_the_page_wherever_it_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "my.csv").write_text("a,class\n" + "1,0\n2,1\n3,1\n4,0\n" * 10)
+    own = {"data": "my.csv", "kernels": "linear"}
+    for change in ({"loss": "one_class"}, {"data": "iris", "positive": "setosa"}, own, {"loss": "squared"}):
+        shown, complaint = work.solved(replace(SMALL, **change), {})
+        assert complaint == {}
+        code, names = compile(copied(shown), "code", "exec"), {}
+        with monkeypatch.context() as elsewhere:
+            elsewhere.chdir(tmp_path.parent)
+            work.forget()
+            exec(code, names)
+        np.testing.assert_array_equal(names["problem"].y, shown.problem.y)
+        assert names["problem"].kernels.recipe == shown.problem.kernels.recipe
+        assert names["problem"].loss == shown.problem.loss
+
+
 def test_what_became_of_empty_and_mixed_cells_is_said(tmp_path):
     pytest.importorskip("pandas", reason="the extra 'tables' is not installed")
     rows = [f"{k},{'' if k == 3 else k % 5},{'red' if k % 2 else 'blue'},{k % 2 if k else ''}" for k in range(24)]
