@@ -94,6 +94,16 @@ def test_parts_of_blocks_are_as_many_as_counted(monkeypatch, rng):
             assert AT_ONCE + rounds + math.ceil(math.log2(shards)) <= stack.roundings_over_rows(2000)
 
 
+@pytest.mark.parametrize("r", [1, 5, 40])
+def test_entries_err_by_less_than_certificates_say(r, rng):
+    """Of one sign the errors of all r products are allowed for twice."""
+    L = rng.normal(size=(9, r))
+    (eta,), (K,), norms = FactorStack([L]).entry_errors, FactorStack([L]).dense(), np.linalg.norm(L, axis=1)
+    off = [[float(abs(Fraction(K[i, j]) - exact_inner(L[i], L[j]))) for j in range(9)] for i in range(9)]
+    assert (off <= eta * np.outer(norms, norms)).all()
+    assert 2 * r * UNIT <= Fraction(eta) <= 8 * (r + 3) * UNIT
+
+
 def test_what_a_worker_loads_is_one_shard():
     """Sums over shards within it would be counted by nobody."""
     stack = _loaded(lambda: FactorStack([np.eye(6)]).sharded(3), None)

@@ -278,6 +278,8 @@ def test_a_function_of_two_vectors_is_told_that_it_takes_matrices(X, of_vectors)
 
 def test_a_function_of_matrices_is_a_kernel_where_it_is_symmetric(X):
     np.testing.assert_allclose(function_of(lambda X, Z: X @ Z.T).fit(X).dense()[0], X @ X.T, rtol=1e-12, atol=1e-14)
+    rounded = 1.0 + 4e-16 * np.triu(np.ones((3, 3)))  # beside entries of 0
+    function_of(lambda X, Z: X @ rounded @ Z.T).fit(np.eye(9, 3))
     with pytest.raises(InvalidKernel, match=r"kernel '<lambda>' is not symmetric: .*\[0, 1\]"):  # at one of many
         function_of(lambda X, Z: X @ Z.T + (X == 1.0)).fit(np.arange(99.0)[:, None])
 

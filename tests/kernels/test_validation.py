@@ -229,6 +229,9 @@ def test_beyond_the_budget_a_negative_eigenvalue_is_looked_for(rng, monkeypatch)
             stack([(K - 0.7 / (v @ v) * np.outer(v, v)).astype(dtype)]).require_psd()
     with pytest.raises(InvalidKernel, match="smallest eigenvalue"):
         check_psd(sneaky)
+    stack([np.diag([1.0, 0.0, 1.0])]).require_psd()  # a sample at the origin
+    with pytest.raises(InvalidKernel, match=r"exceeds .* \(a negative 2x2 minor\)"):
+        stack([[[1.0, 1.005], [1.005, 1.0]]]).require_psd()
     with pytest.raises(InvalidKernel, match="minor"):
         stack([1.2 * sneaky - 0.2 * np.diag(np.diag(sneaky)) - 0.1 * np.eye(3)]).require_psd()
 
