@@ -326,13 +326,13 @@ def test_the_storage_of_the_rows_changes_nothing(tmp_path):
         "one sparse": [csr_matrix(L[0]), L[1]],
         "sparse": [csr_matrix(one) for one in L],
     }
-    solutions = {
-        name: mklref.solve(mklref.Problem(kernels.FactorStack(form), y, regularizer="l2"))
-        for name, form in forms.items()
-    }
-    for solution in solutions.values():
+    stacks = {name: kernels.FactorStack(form).sharded(2) for name, form in forms.items()}
+    solutions = {name: mklref.solve(mklref.Problem(one, y, regularizer="l2")) for name, one in stacks.items()}
+    for name, solution in solutions.items():
         assert solution.status is mklref.Status.OPTIMAL
         agree(solution, solutions["arrays"])
+        expected = whole.T @ (score[:, None] * whole)  # of float64, as the scores are
+        np.testing.assert_allclose(stacks[name].gram(score), expected, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import tracemalloc
 from dataclasses import dataclass
+from fractions import Fraction
+from functools import reduce
+from operator import mul
 
 import numpy as np
 import pytest
@@ -282,6 +285,16 @@ def test_a_function_of_matrices_is_a_kernel_where_it_is_symmetric(X):
     function_of(lambda X, Z: X @ rounded @ Z.T).fit(np.eye(9, 3))
     with pytest.raises(InvalidKernel, match=r"kernel '<lambda>' is not symmetric: .*\[0, 1\]"):  # at one of many
         function_of(lambda X, Z: X @ Z.T + (X == 1.0)).fit(np.arange(99.0)[:, None])
+
+
+@pytest.mark.parametrize("error", [0.0, 1e-3])
+@pytest.mark.parametrize("count", [2, 5])
+def test_errors_of_a_product_are_those_of_its_parts_and_of_rounding(X, error, count, monkeypatch):
+    (kernel,) = reduce(mul, [linear()] * count).expand([""] * X.shape[1])
+    monkeypatch.setattr(type(linear().expand([""])[0]), "entry_error", lambda *_: error)
+    of_parts, rounded = Fraction(1 + Fraction(error)) ** count, 1 + Fraction(1, 2**53)
+    known, found = of_parts * rounded ** (count - 1) - 1, Fraction(kernel.entry_error(X))
+    assert known <= found <= known + Fraction(6 * count, 2**53)
 
 
 def test_a_kernel_of_ones_own_that_is_nan_somewhere_is_not_said_to_depend_on_other_samples(X):
