@@ -364,6 +364,17 @@ def test_roundings_of_evaluated_kernels_are_rows_of_a_block_and_sums_of_blocks(m
         assert lazy.roundings(k) == min(k, max(heights) + len(heights))
 
 
+@pytest.mark.parametrize("held", [1, 100, 4000])
+def test_roundings_of_kernels_that_are_made_are_rows_of_a_part_sums_of_parts_and_of_batches(held, monkeypatch):
+    monkeypatch.setattr(protocol, "_HELD", 1500 * held)
+    sums, seen = protocol.sums_of_rows, []
+    monkeypatch.setattr(protocol, "sums_of_rows", lambda K, v, h: seen.append((K.shape[1], h)) or sums(K, v, h))
+    Constant().images(np.full(1500, 0.3))
+    rows, h = map(max, zip(*seen, strict=True))
+    assert Constant().roundings(2000) == min(h, rows) + np.ceil(np.log2(-(-rows // h))) + len(seen) - 1
+    assert Constant().roundings(3) == 3
+
+
 @pytest.mark.parametrize("entry", [0.1, 0.3, 0.7])
 def test_no_upper_bound_is_below_the_objective_of_its_own_point_where_all_entries_are_equal(entry):
     """The last samples weigh most: theirs are the sums in which dsymv goes one by one, on every processor."""
