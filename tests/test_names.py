@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from mklref import Fixed, MulticlassProblem, Problem, Solution, certify, reference, solve
+from mklref._names import _may_count
 from mklref.algorithms import lp_wrapper
 from mklref.bounds import margin_risk
 from mklref.estimators import MKLClassifier
@@ -358,3 +359,11 @@ def test_names_in_a_file_that_are_none_of_its_samples_are_refused(y, grams, name
     solution.save(tmp_path / "solution.npz")
     with pytest.raises(UnsafeFile, match="is not a saved Solution"):
         Solution.load(tmp_path / "solution.npz")
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "counts"),
+    [(970, 1000, True), (971, 1001, False), (909, 1010, True), (910, 1011, False), (0, 16, True)],
+)
+def test_numbers_count_rows_below_1000_or_ten_times_as_many_as_there_are(first, last, counts):
+    assert _may_count(tuple(map(str, range(first, last)))) is counts

@@ -9,7 +9,7 @@ import pytest
 from makers import make_samples
 
 from mklref import Lp, MulticlassProblem, Problem, certify, solve, weight_ranges
-from mklref._ranges import WeightRanges
+from mklref._ranges import WeightRanges, _score_intervals
 from mklref.certificate import repair
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotApplicable, SolverFailure
 from mklref.kernels import gaussian, linear, per_variable
@@ -34,11 +34,10 @@ def solved(kernels, y, loss="hinge", **more):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_duplicates_share_their_weight_in_any_way(grams, loss):
-    """A copy that is moved in feature space is one where the intercept is free, and only there."""
+    """As does a copy that is moved in feature space, where the intercept is free."""
     kernels, y = grams
     T = np.eye(N) + np.outer(np.ones(N), np.random.default_rng(1).normal(size=N)) / N
     problem, solution = solved([*kernels, T @ kernels[2] @ T.T], y, loss)
-    assert weight_ranges(*solved(problem.kernels, y, loss, intercept=False), slack=1e-6).exchangeable == ()
     found = weight_ranges(problem, solution, slack=1e-6)
     both = solution.weights[2] + solution.weights[5]
     one = solution.weights * [1, 1, 0, 1, 1, 0] + both * np.eye(6)[2]  # another optimum, and of another size
@@ -94,6 +93,36 @@ def test_dual_variables_of_another_C_are_made_feasible_and_their_gap_is_allowed(
     require_certified_ends(problem.replace(C=0.2), solution, 1e-4, monkeypatch)
 
 
+def test_weights_far_from_the_best_have_no_more_to_spend(grams, monkeypatch):
+    problem, solution = solved(*grams)
+    require_certified_ends(problem, replace(solution, weights=np.full(5, 0.2)), 1e-4, monkeypatch)
+
+
+def test_without_an_intercept_nothing_makes_up_for_a_constant():
+    """Nor would it be missed: by symmetry the dual variables have the sum 0."""
+    x, T = np.array([0.5, 1.0, 2.0, -0.5, -1.0, -2.0]), np.eye(6) + 0.5 * np.eye(1, 6)
+    K = np.outer(x, x)
+    found = weight_ranges(*solved([K, T @ K @ T.T], np.sign(x), intercept=False), slack=1e-6)
+    assert found.exchangeable == ()
+    np.testing.assert_allclose([found.low, found.high], [[1.0, 0.0]] * 2, atol=1e-3)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+def test_scores_go_as_far_as_their_share_of_the_residual(grams, loss):
+    problem, solution = solved(*grams, loss)
+    beta, scores = solution.dual_coef, solution.weights @ problem.kernels.apply(solution.dual_coef)
+
+    def residual(t):
+        return problem.costs * problem.loss.value(t, problem.y) + beta * t
+
+    for sign, ends in zip((-1.0, 1.0), _score_intervals(problem, beta, scores, 1e-3), strict=True):
+        far = np.abs(ends) > 1e6  # where slopes cancel up to rounding, or without an end
+        assert (sign * ends >= 0.0).all()
+        grown = residual(scores + np.where(far, sign * 1e6, ends)) - residual(scores)
+        assert (grown[far] <= 1e-3).all()
+        np.testing.assert_allclose(grown[~far], 1e-3, rtol=1e-6)
+
+
 def require_certified_ends(problem, solution, slack, monkeypatch):
     """The points of the linear programs, recertified from scratch, are as good as the solution up to the slack."""
     import scipy.optimize
@@ -118,6 +147,7 @@ def require_certified_ends(problem, solution, slack, monkeypatch):
         weights = theta.copy()
         weights[chosen] += change[:-1]
         assert weights.sum() == pytest.approx(1.0, abs=1e-8)
+        assert missing @ weights <= budget * (1.0 + 1e-6)
         found = certify(problem, beta, weights=np.maximum(weights, 0.0))
         assert found.gap <= given.gap + 1.05 * slack * given.size + solution.certificate.gap
 

@@ -34,6 +34,8 @@ def test_columns_of_new_precomputed_kernels_are_the_training_samples_in_their_or
             np.testing.assert_array_equal(own.predict(pick(K_new.set_axis(range(len(X)), axis=1))), expected)
             with pytest.raises(InvalidInput, match=r"column 0 of X(\[\d\])? is 's35', training sample 0 is 's0'"):
                 own.predict(pick(K_new[ids[::-1]]))
+            with pytest.raises(InvalidInput, match=r"column 1 of X(\[\d\])? is 's35', training sample 1 is 's1'"):
+                own.predict(pick(K_new[[ids[0], *ids[:0:-1]]]))
 
 
 @pytest.mark.parametrize("axis", ["index", "columns"])
