@@ -7,6 +7,7 @@ import re
 import threading
 from dataclasses import asdict, replace
 from html import unescape
+from time import perf_counter
 
 import numpy as np
 import pytest
@@ -116,8 +117,7 @@ def test_code_has_the_data_of_the_page_wherever_it_runs(tmp_path, monkeypatch):
     (tmp_path / "my.csv").write_text("a,class\n" + "1,0\n2,1\n3,1\n4,0\n" * 10)
     own = {"data": "my.csv", "kernels": "linear"}
     for change in ({"loss": "one_class"}, {"data": "iris", "positive": "setosa"}, own, {"loss": "squared"}):
-        shown, complaint = work.solved(replace(SMALL, **change), {})
-        assert complaint == {}
+        shown, _ = work.solved(replace(SMALL, **change), {})
         code, names = compile(copied(shown), "code", "exec"), {}
         with monkeypatch.context() as elsewhere:
             elsewhere.chdir(tmp_path.parent)
@@ -264,6 +264,15 @@ def test_the_path_over_C_begins_where_the_problem_does():
     assert path.values[0] == now == shown.problem.C == 1 / 20
     assert path.values[-1] == work.PATH_C[-1]
     assert states.problem_of(replace(SMALL, C=0.01))[0].C == 0.01  # which only an intercept with a cost bounds
+
+
+@pytest.mark.parametrize(("status", "known"), [("TIME_LIMIT", []), ("OPTIMAL", [4, 3, 5, 2, 6, 1, 7, 0, 8, 9, 10])])
+def test_dots_are_finished_solutions_from_the_present_value_outwards(monkeypatch, status, known):
+    (path, _), _ = work.paths_of(shown := work.solved(SMALL, {})[0])
+    monkeypatch.setattr(work, "solve", lambda *_, **__: replace(shown.solution, status=mklref.Status[status]))
+    path = path._replace(found={})  # the page remembers its own
+    assert path.extend(path.values[4], shown.solution, perf_counter() + 20.0, lambda: False) is bool(known)
+    assert list(path.found) == known
 
 
 def test_dots_of_numbers_are_not_called_labels(tmp_path):
