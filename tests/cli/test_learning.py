@@ -278,24 +278,6 @@ def test_every_error_of_fit_names_its_remedy(folder, options, message, refused):
     assert re.search(message, refused(["fit", str(folder / "ill.csv"), *options]))
 
 
-def test_targets_with_nothing_to_learn(tmp_path, refused):
-    for text, message in (
-        ("x,y\n1,a\n2,a\n", "only the class a"),
-        ("x,y\n1,3\n2,3\n", "only the class 3"),
-        ("x,y\n1,a\n2,b\n", "2 classes in 2 samples, one for each"),
-    ):
-        (tmp_path / "t.csv").write_text(text)
-        assert message in refused(["fit", str(tmp_path / "t.csv"), "--folds", "2"])
-
-
-@pytest.mark.parametrize("command", [["fit"], ["path"], ["solve", "--data"], ["crosscheck", "--data"]])
-def test_a_table_of_one_column_names_the_separator(tmp_path, refused, command):
-    (tmp_path / "t.csv").write_text("x y\n1 a\n2 b\n3 a\n4 b\n")
-    assert "one column, 'x y', and no variables beside a target. If there are more" in refused(
-        [*command, str(tmp_path / "t.csv")]
-    )
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes there")
 @pytest.mark.parametrize("command", [["fit"], ["solve", "--data"], ["predict", "ill.npz"]])
 def test_a_pipe_in_the_place_of_a_table_is_named(models, tmp_path, refused, command):

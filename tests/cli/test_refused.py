@@ -282,3 +282,21 @@ def test_a_point_is_saved_in_the_formats_of_other_languages(stated, run):
         point = str(folder / f"point.{suffix}")
         run(["solve", "--data", str(folder / "problem.json"), "--save", point])
         assert "CERTIFIED" in run(["certify", str(folder / "problem.json"), point]).out
+
+
+@pytest.mark.parametrize("command", [["fit"], ["path"], ["solve", "--data"], ["crosscheck", "--data"]])
+def test_a_table_of_one_column_names_the_separator(tmp_path, refused, command):
+    (tmp_path / "t.csv").write_text("x y\n1 a\n2 b\n3 a\n4 b\n")
+    assert "one column, 'x y', and no variables beside a target. If there are more" in refused(
+        [*command, str(tmp_path / "t.csv")]
+    )
+
+
+def test_targets_with_nothing_to_learn(tmp_path, refused):
+    for text, message in (
+        ("x,y\n1,a\n2,a\n", "only the class a"),
+        ("x,y\n1,3\n2,3\n", "only the class 3"),
+        ("x,y\n1,a\n2,b\n", "2 classes in 2 samples, one for each"),
+    ):
+        (tmp_path / "t.csv").write_text(text)
+        assert message in refused(["fit", str(tmp_path / "t.csv"), "--folds", "2"])
