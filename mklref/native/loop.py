@@ -46,8 +46,8 @@ class Loop:
     """One run of the loop, with everything it has seen so far.
 
     `cold` says that the first weights are not those of a solution, `most_failures` how many trial points in a row may
-    fail before it has stalled, `patience` how many centres may be no better, `doubted` that the weights are those of
-    a start that is still to be compared.
+    fail before it has stalled, `most_steps` how many the machines may take before it is lost, `patience` how many
+    centres may be no better, `doubted` that the weights are those of a start that is still to be compared.
     """
 
     def __init__(
@@ -99,6 +99,9 @@ class Loop:
         self.near, self.held = 0.0, False
         """Curvature of all sparse weights that W has not, as trial points told, and whether the last step had any."""
         self.most_failures, self.patience = tuning.MOST_FAILURES, tuning.PATIENCE
+        guessed = cold and self.psi is not None and not self.problem.intercept_cost
+        self.far_apart = tuning.FAR_APART  # share of the upper bound that is open where it is lost
+        self.most_steps = tuning.ARDUOUS * self.problem.n_samples if guessed else np.inf
         self.failures = 0
         self._W: Array | None = None
 
@@ -328,16 +331,13 @@ class Loop:
         return self.best.note(self.assess(point.weights)) if wider else point
 
     def lost(self) -> bool:
-        """Whether the first machines, from a guess, were arduous and found no dual point that is better than 0.
+        """Whether the machines have cost about as much as a central path would, and the bounds are still far apart.
 
-        Their box is far wider than the optimum needs, and they run along it at weights that are not those of the
-        optimum; a smaller C leads there first. Where psi is curved, Newton's method finds its way back by itself.
+        In a box far wider than the optimum needs they run along it. Who changes when one way has cost as much as the
+        other pays at most twice what the cheaper does. Where psi is curved, Newton's method finds its way by itself.
         """
-        machines = len(self.recorder.records)
-        if not self.cold or self.problem.intercept_cost or machines < tuning.BEGINNING:
-            return False
-        arduous = self.machine.counters()["inner_steps"] > tuning.ARDUOUS * self.problem.n_samples * machines
-        return arduous and self.psi is not None and self.best.lower <= 0.0 < self.best.upper
+        far_apart = self.best.upper - self.best.lower >= self.far_apart * abs(self.best.upper)
+        return far_apart and self.machine.counters()["inner_steps"] > self.most_steps
 
     # --- the end ----------------------------------------------------------------------------------------------
 

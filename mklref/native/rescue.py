@@ -1,7 +1,7 @@
 """What is tried when the loop stalls: a ladder, each rung of which takes a point and returns a better one, or none.
 
-smaller_box    the solution at C / 1000, where the first machines ran along a box that is far too wide
-central_path   the saddle point of machine and weights at once (central.py), where the bundle goes in circles
+smaller_box    the solution at C / 1000, where machines ran along a box that is too wide and matrices are too large for
+central_path   the saddle point of machine and weights at once (central.py), where the bundle goes in circles or is lost
 kinks          the solution for the penalty with kinks of which this one is barely a smooth version
 closed_form    the weights for the present block norms: J + psi falls, however far the model is off (Kloft (17))
 smallest_norms the solution for Lp(1), where 1'beta = c_b and R* may be steep beyond floating-point numbers
@@ -48,7 +48,10 @@ class Ladder:
         by_kernels, smooth = regularizer.in_shares(M) is not None, relatives(regularizer)[-1] is regularizer
         self.central = by_parts or by_kernels or smooth or loop.large_q is not None
         """Whether there is a central path for this penalty."""
-        if order > tuning.FACTORISED or not _has_a_path(loop.machine):
+        self.factorised = order <= tuning.FACTORISED and _has_a_path(loop.machine)
+        """Whether there is room for one; else a smaller box is tried, where no dual point is better than 0."""
+        if not self.factorised:
+            loop.far_apart = 1.0
             return
         if loop.large_q is not None:
             loop.patience = tuning.IMPATIENCE
@@ -60,8 +63,9 @@ class Ladder:
     def climb(self, point: Point) -> Point | None:
         """The point of the first rung that leads on from this centre, or None."""
         loop = self.loop
-        failed = loop.failures >= loop.most_failures
-        if loop.lost():
+        lost = loop.lost()
+        failed, loop.most_steps = lost or loop.failures >= loop.most_failures, np.inf
+        if lost and not self.factorised:
             return self.smaller_box()
         if (found := self.central_path(point)) is not None or loop.stopped is not None:
             return found
@@ -77,7 +81,6 @@ class Ladder:
 
     def smaller_box(self) -> Point | None:
         """From the solution at a smaller C; where no |beta_i| reaches that, it is one here as well."""
-        self.loop.cold = False
         return self._by_way_of("a smaller box", C=self.loop.problem.C / tuning.SMALLER)
 
     def kinks(self) -> Point | None:

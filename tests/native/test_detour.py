@@ -1,4 +1,4 @@
-"""A box far wider than the optimum needs, where `solve` goes by a smaller C; starts of weights of another order."""
+"""A box far wider than the optimum needs; the way by another problem; starts of weights of another order."""
 
 from __future__ import annotations
 
@@ -16,56 +16,76 @@ from mklref.kernels import wavelet
 from mklref.machines import machine_for
 from mklref.native import tuning
 from mklref.native.rescue import Ladder
-from mklref.regularizers import HalfPower, Power, Tikhonov, WeightedL1
+from mklref.regularizers import ConcaveBlock, HalfPower, Lp, Power, SmoothedRoot, Tikhonov, WeightedL1
 from mklref.solution import Status
 
 
 @pytest.fixture(scope="module")
 def problem():
-    """Kernels of wavelets as they are, with traces from 1e-8 to 1: |beta| stays below 1, C is 1e5."""
-    data = noisy_signal(np.random.default_rng(0), "Wave", 60)
-    kernels = wavelet("dil_trans", range(-3, 7)).fit(data.X)
-    return mklref.Problem(kernels, data.y, C=1e5, loss=mklref.EpsilonInsensitive(0.1))
+    """A root that is barely smooth, which is solved by way of the root."""
+    return make_problem(loss="epsilon_insensitive", seed=1, C=100.0, regularizer=ConcaveBlock(SmoothedRoot(1e-8)))
 
 
 @pytest.fixture
-def detours(monkeypatch, calls_of):
-    """The records of the runs that got lost, and what they had cost by then: at a few steps for each sample."""
-    monkeypatch.setattr(tuning, "ARDUOUS", 3)
-    return calls_of(Ladder, "smaller_box", lambda ladder: (tuple(ladder.loop.recorder.records), ladder.loop.counters()))
+def detours(calls_of):
+    """The records of the runs that stalled, and what they had cost by then."""
+
+    def so_far(ladder, label, **changes):
+        return tuple(ladder.loop.recorder.records), ladder.loop.counters()
+
+    return calls_of(Ladder, "_by_way_of", so_far)
 
 
-@pytest.mark.parametrize("C", [1e3, 1e5, 1e7])
-def test_the_answer_is_that_of_a_smaller_box(problem, detours, C):
-    """Where no |beta_i| is at its bound, C does not matter."""
+@pytest.mark.parametrize(
+    ("name", "seed", "regularizer"),
+    [("Wave", 1, Tikhonov(1, 1)), ("LinChirp", 0, Tikhonov(1, 1)), ("Blocks", 1, Lp(1))],
+)
+def test_a_box_far_wider_than_the_optimum_needs_takes_few_machines(name, seed, regularizer):
+    """Kernels of wavelets as they are, with traces from 1e-8 to 1: 39, 21 and 23 machines were taken."""
+    data = noisy_signal(np.random.default_rng(seed), name, 60)
+    kernels = wavelet("dil_trans", range(-3, 7)).fit(data.X)
+    problem = mklref.Problem(kernels, data.y, C=1e5, loss=mklref.EpsilonInsensitive(0.1), regularizer=regularizer)
+    assert checked(problem).history.counters["machines"] <= 10
+
+
+@pytest.mark.parametrize("C", [1e5, 1e7])
+def test_where_matrices_are_too_large_for_a_path_the_answer_is_that_of_a_smaller_box(monkeypatch, detours, C):
+    """Where no |beta_i| is at its bound, C does not matter; a run that has a start is not lost."""
+    monkeypatch.setattr(tuning, "FACTORISED", 0)
+    monkeypatch.setattr(tuning, "ARDUOUS", 10)
+    data = noisy_signal(np.random.default_rng(0), "Wave", 60)
+    kernels = wavelet("dil_trans", range(-3, 7)).fit(data.X)
+    problem = mklref.Problem(kernels, data.y, C=C, loss=mklref.EpsilonInsensitive(0.1))
     tol = 1e-6 if C < 1e6 else 3e-6  # on the walls of the tube the last bit of a score costs 1e7 times as much
-    solution = mklref.solve(problem.replace(C=C), tol=tol)
+    solution = mklref.solve(problem, tol=tol)
     assert detours
     assert solution.status is Status.OPTIMAL
-    assert len(solution.history) < 60
     small = mklref.solve(problem.replace(C=10.0), tol=1e-9)
     assert np.abs(small.dual_coef).max() < 1.0
     assert solution.objective == pytest.approx(small.objective, rel=2 * tol)
+    detours.clear()
+    assert mklref.solve(problem, start=small, tol=tol).status is Status.OPTIMAL
+    assert not detours
 
 
 def test_one_history(problem, detours):
-    """Records go on where the lost run stopped, and the costs of the detour are counted."""
+    """Records go on where the stalled run stopped, and the costs of the detour are counted."""
     solution = mklref.solve(problem)
     records = solution.history.records
     assert [record.iteration for record in records] == list(range(len(records)))
     assert np.all(np.diff(solution.history.column("seconds")) >= 0.0)
     assert np.all(np.diff(solution.history.column("lower")) >= 0.0)
     assert np.all(np.diff(solution.history.column("upper")) <= 0.0)
-    lost, costs = detours[0]
-    assert len(lost) < len(records)
-    assert records[: len(lost)] == lost
+    stalled, costs = detours[0]
+    assert len(stalled) < len(records)
+    assert records[: len(stalled)] == stalled
     counters = solution.history.counters
     assert sum(record.inner_steps for record in records) == counters["inner_steps"]
     assert counters["inner_steps"] > costs["inner_steps"]
     assert counters["passes"] > costs["passes"]
 
 
-@pytest.mark.parametrize("more", [1, 4, 12])
+@pytest.mark.parametrize("more", [1, 4])
 def test_the_limit_is_kept(problem, detours, more):
     """Those of the detour count, and where it has used up its share the run goes on from where it came to."""
     mklref.solve(problem)
@@ -110,14 +130,6 @@ def test_an_interruption_on_the_detour_returns_a_point_of_the_problem(problem, d
     assert again.upper == pytest.approx(solution.certificate.upper)
 
 
-def test_a_start_is_followed(problem, detours):
-    """Who has a solution to start from is not lost."""
-    easier = mklref.solve(problem.replace(C=10.0))
-    detours.clear()
-    assert mklref.solve(problem, start=easier).status is Status.OPTIMAL
-    assert not detours
-
-
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("regularizer", [HalfPower(1), Power(1), WeightedL1(SCALE), Tikhonov(1, 0.3)], ids=str)
 @pytest.mark.parametrize("loss", ["pinball", "logistic"])
@@ -131,18 +143,16 @@ def test_starts_with_tiny_weights_cost_little_more_than_none(loss, regularizer):
             assert warm.history.counters["machines"] <= 2 * cold.history.counters["machines"] + 2
 
 
-@pytest.mark.parametrize("error", [np.linalg.LinAlgError("singular"), InvalidParameter("C is too small")])
+@pytest.mark.parametrize("error", [np.linalg.LinAlgError("singular"), InvalidParameter("C is too small")], ids=repr)
 def test_a_detour_that_fails_loses_nothing(problem, detours, monkeypatch, error):
-    """The point that the run had is returned, and says that it is no optimum."""
-    honest = machine_for
+    """The run goes on from the point that it had."""
+    honest, own = machine_for, problem.regularizer
 
     def failing(problem, *state):
-        if problem.C < 1e5:
+        if problem.regularizer != own:
             raise error
         return honest(problem, *state)
 
     monkeypatch.setattr("mklref.native.solver.machine_for", failing)
-    solution = mklref.solve(problem)
-    assert solution.status is Status.STALLED
-    assert not solution.certificate.is_optimal(1e-6)
-    assert np.isfinite(solution.objective)
+    assert mklref.solve(problem).status is Status.OPTIMAL
+    assert detours
