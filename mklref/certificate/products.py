@@ -306,13 +306,16 @@ def _sharp_slack(stack: ArrayStack) -> Array:
 def missing(K: Array) -> float:
     """s >= 0, about the least with K + s I semidefinite, for a matrix that is it but for rounding.
 
-    The smallest eigenvalue of V'K V in twice the digits: V are the eigenvectors whose eigenvalues float64 does not tell
-    from 0, and others, of eigenvalues lambda, change it by (u ||K||)^2/lambda.
+    L L' is made of the eigenvectors that float64 tells from 0, of eigenvalues lambda, and E = K - L L' is what twice
+    the digits leave. With V the others, and U those, -s is the smallest eigenvalue of V'E V - V'E U lambda^-1 U'E V.
     """
     values, vectors = np.linalg.eigh(K)
-    V = vectors[:, values < _TOLD * rounding_of(K)]
-    projected = product_of_slices(in_slices(V.T), in_slices(K))[0] @ V
-    return max(0.0, -float(np.linalg.eigvalsh(0.5 * (projected + projected.T)).min(initial=0.0)))
+    told = values > _TOLD * rounding_of(K)
+    rows = in_slices(vectors[:, told] * np.sqrt(values[told]))
+    high, low = product_of_slices(rows, rows)
+    E = vectors[:, ~told].T @ ((K - high) - low) @ vectors
+    left = E[:, ~told] - E[:, told] / values[told] @ E[:, told].T
+    return max(0.0, -float(np.linalg.eigvalsh(0.5 * (left + left.T)).min(initial=0.0)))
 
 
 def images_that_cancel(stack: KernelStack, v: Array) -> Array:

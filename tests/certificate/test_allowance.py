@@ -216,6 +216,24 @@ def test_what_is_missing_is_known_beyond_the_digits_of_an_eigenvalue(rng):
         assert found == pytest.approx(unit * t, rel=1e-9, abs=unit * 1e-25 * np.sum(Z * Z))
 
 
+@pytest.mark.parametrize("seed", [10, 28, 30, 39])
+def test_what_is_missing_is_known_beside_eigenvalues_that_float64_hardly_tells_from_0(seed):
+    rng = np.random.default_rng(seed)
+    Q = np.linalg.qr(rng.normal(size=(5, 5)))[0]
+    K = (Q * 10.0 ** np.array([0.0, -3.0, -11.0, -11.3, -18.0])) @ Q.T
+    K = 0.5 * (K + K.T)
+
+    def last_pivot(s):  # of L D L'; those before are positive
+        A = [[Fraction(x) + (i == j) * Fraction(s) for j, x in enumerate(row)] for i, row in enumerate(K.tolist())]
+        while len(A) > 1:
+            first, *rows = A
+            assert first[0] > 0
+            A = [[x - row[0] * y / first[0] for x, y in zip(row[1:], first[1:], strict=True)] for row in rows]
+        return A[0][0]
+
+    assert last_pivot(missing(K) * (1.0 - 1e-6)) < 0 < last_pivot(missing(K) * (1.0 + 1e-6))
+
+
 def test_bounds_hold_for_the_semidefinite_kernels_near_those_that_float64_left_indefinite(rng):
     """At a function through all targets, where eigenvalues of -1e-17 of the trace are 5e-5 of the optimum."""
     Z, y, t = rng.integers(-9, 10, size=(30, 3)).astype(float), rng.normal(size=30), 2.0**-44
