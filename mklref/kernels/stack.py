@@ -17,6 +17,8 @@ from mklref.exceptions import InvalidKernel, KernelsLost
 from mklref.kernels.protocol import KernelStack as KernelStack, in_pairs, indices, numbers, sums_of_rows
 from mklref.kernels.validation import checked_gram, require_gram, require_psd, rounding_of, rounding_slack
 
+_EXPLAINED = 65.0 * float(np.finfo(np.float64).eps)
+"""More of the trace of a matrix than its evaluation in float64 leaves it indefinite by."""
 _LARGE = 128
 """Order of a matrix from which its symmetry saves time in a product."""
 _BLOCK = 1 << 17
@@ -53,7 +55,7 @@ class ArrayStack(KernelStack):
     ) -> ArrayStack:
         """A stack of matrices known to be positive semidefinite, as principal submatrices of checked ones are.
 
-        They are it up to their `slack` (M,), by default what rounding explains.
+        They are it up to their `slack` (M, n), by default what rounding explains.
         """
         made = cls(matrices, names)
         made._gram_checked = True
@@ -140,7 +142,7 @@ class ArrayStack(KernelStack):
         self.require_psd()
         samples = indices(samples, self.shape[1])
         parts = [matrix.take(samples, axis=0).take(samples, axis=1) for matrix in self.matrices]
-        made = ArrayStack.trusted(parts, self.names, self.slack)
+        made = ArrayStack.trusted(parts, self.names, self.slack[:, samples])
         made.sample_names = self._names_at(samples)
         return made
 
@@ -185,10 +187,15 @@ class ArrayStack(KernelStack):
 
     @cached_property
     def slack(self) -> Array:
-        """s (M,): K_m + s_m I is semidefinite where rounding left K_m indefinite; 0 where K_m is proved definite."""
+        """s (M, n): K_m + diag(s_m) is semidefinite where rounding left K_m indefinite; 0 if K_m is proved definite."""
         if self.definiteness == "by theorem":
             return np.array([rounding_of(matrix) for matrix in self.matrices])
         return np.array([rounding_slack(*each) for each in zip(self.matrices, self._proved, strict=True)])
+
+    @property
+    def lost(self) -> Array:
+        much = self.slack.mean(axis=1) > _EXPLAINED * self.traces()
+        return np.where(much[:, None], self.slack, 0.0)
 
     _seen: Array | None = None
 

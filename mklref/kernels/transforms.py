@@ -128,17 +128,17 @@ class Transform:
             return (np.isfinite(self.norms) if rows is None else diagonal > self._rounding).astype(float)
         return diagonal if self.scale is None else diagonal * self.scale
 
-    def slack(self, diagonal: Array) -> float:
-        """eps times the trace before centring, in units of the transformed k(x_i, x_i), (n,): what rounding explains.
+    def slack(self, diagonal: Array) -> Array:
+        """n eps k(x_i, x_i) (n,) before centring, in units of the transformed `diagonal`: what rounding explains.
 
-        By so much a matrix may be indefinite whose kernel is not.
+        By so much a matrix may miss on its diagonal whose kernel is definite.
         """
         sizes = np.abs(diagonal)
         if self.centering is not None:
             unit: Any = 1.0 if self.scale is None else self.scale
             unit = unit if self.norms is None else self.norms**-2.0
             sizes = sizes + unit * (2.0 * np.abs(self.centering.means) + abs(self.centering.total))
-        return _EPS * float(sizes.sum())
+        return np.asarray(len(sizes) * _EPS * sizes)
 
     @property
     def _rounding(self) -> float:
@@ -150,7 +150,7 @@ class Transform:
 
 
 def slacks(transforms: Iterable[Transform], matrices: Iterable[FloatArray]) -> Array:
-    """The `Transform.slack` (M,) of each transformed matrix."""
+    """The `Transform.slack` (M, n) of each transformed matrix."""
     pairs = zip(transforms, matrices, strict=True)
     return np.array([transform.slack(np.diagonal(matrix).astype(np.float64)) for transform, matrix in pairs])
 

@@ -8,6 +8,7 @@ semidefinite; that none is found proves nothing.
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
@@ -39,10 +40,11 @@ SINGLE_REMEDY = (
 
 _ROUNDINGS = 64.0
 """Asymmetry, in sqrt(n) rounding units of the largest entry, beyond which a matrix is not symmetric; 1 is nothing."""
-SMALL = 500
+_SMALL = 500
 """Order of a matrix whose eigenvalues cost nothing."""
-_STEPS = (-1.0, 0.25, 1.0, 4.0)
-"""Times eps trace(|K|) for which K + s I is factorised first: most matrices of low rank need less than a quarter."""
+_STEPS = (-1.0, 0.25, 1.0, 4.0, 16.0, 64.0)
+"""Times `rounding_of` K, with which on its diagonal K is factorised: of low rank small ones need a quarter,
+large ones more, since each entry of a factor is a sum of n terms."""
 _WORTH_AN_IMPORT = 128
 """Order of a matrix from which SciPy's factorisation, which makes no copy and half the time, is worth its import."""
 _TILE = 256
@@ -182,23 +184,25 @@ def psd_tolerance(matrix: FloatArray, dtype: Any = None) -> float:
 def require_psd(
     matrix: FloatArray, label: str, order_budget: int = 1, product: Callable[[Array], Array] | None = None
 ) -> float | None:
-    """Raise `InvalidKernel` if a symmetric matrix is indefinite beyond rounding; else s with K + s I semidefinite.
+    """Raise `InvalidKernel` if a symmetric matrix is indefinite beyond rounding; else what it misses on its diagonal.
 
-    s is -eps trace(|K|) of a definite matrix, up to 4 eps trace(|K|) where rounding in float64 explains what is
-    missing, the tolerance where it has to be more; None where it is not proved.
+    In units of `rounding_of`: -1 says that it is definite, up to 64 that rounding in float64 explains what is missing,
+    inf that it takes more, up to the tolerance; None that nothing is proved.
 
-    The full check are Cholesky factorisations of K + s I, the first of which break down at the rank of K; it is made
-    when `order_budget` of them stay below 2e10 operations (under a second). Where it is not made, or all fail, the 2x2
-    principal minors are checked (one pass). Beyond that size Lanczos' method looks for a vector with v'K v < 0, for as
-    many products K v (`product`) as fit into a fifth of that time. An indefinite kernel may slip through; certificates
-    say that definiteness is assumed.
+    The full check are Cholesky factorisations of K + diag(s), the first of which break down at the rank of K; it is
+    made when `order_budget` of them stay below 2e10 operations (under a second). Where it is not made, or all fail, the
+    2x2 principal minors are checked (one pass). Beyond that size Lanczos' method looks for a vector with v'K v < 0, for
+    as many products K v (`product`) as fit into a fifth of that time. An indefinite kernel may slip through;
+    certificates say that definiteness is assumed.
     """
     tolerance, own = psd_tolerance(matrix), rounding_of(matrix)
     affordable = order_budget * len(matrix) ** 3 / 3.0 <= FULL_CHECK_FLOPS
     if affordable:
-        for shift in (*(step * own for step in _STEPS), tolerance):
-            if factorises(matrix, shift):
-                return shift
+        for step in _STEPS:
+            if factorises(matrix, np.minimum(step * own, tolerance)):
+                return step
+        if factorises(matrix, tolerance):
+            return math.inf
     _require_minors(matrix, label, tolerance)
     if affordable:
         smallest = smallest_eigenvalue(matrix)
@@ -206,31 +210,37 @@ def require_psd(
         steps = int(_EXAMINATION_FLOPS / (2.0 * order_budget * len(matrix) ** 2))
         smallest = smallest_ritz(product or matrix.__matmul__, len(matrix), min(max(steps, _FEWEST), _MOST))
     _require_above(smallest, matrix, label, tolerance)
-    return tolerance if affordable else None
+    return math.inf if affordable else None
 
 
-def rounding_of(matrix: FloatArray) -> float:
-    """eps trace(|K|): by about so much a semidefinite matrix is indefinite, at most, that was evaluated in float64."""
-    return psd_tolerance(matrix, np.float64) / (8.0 * len(matrix))
+def rounding_of(matrix: FloatArray) -> Array:
+    """n eps |K_ii| (n,): what a semidefinite matrix that was evaluated in float64 misses on its diagonal, at most.
 
-
-def rounding_slack(matrix: FloatArray, proved: float | None) -> float:
-    """s >= 0 for which K + s I is semidefinite, for a matrix that is it up to what `require_psd` proved.
-
-    0 where K itself is definite. Where it is only for `psd_tolerance`, s follows from the smallest eigenvalue, or where
-    that takes too long, from factorisations of K + s I: the entries of a semidefinite matrix were rounded to its dtype
-    by u |K_ij| at most, and the norm of such an error is u ||K||_F at most, mostly nearer to u ||K||_F/sqrt(n).
+    Rounding of K_ij is a share of (K_ii K_jj)^{1/2}, however far the sizes of samples are apart.
     """
-    own, most = rounding_of(matrix), psd_tolerance(matrix)
-    if proved is None or proved < most:
-        return own if proved is None else max(proved, 0.0)
-    if len(matrix) <= SMALL:
-        return own + max(0.0, -smallest_eigenvalue(matrix))
+    sizes = len(matrix) * (float(np.finfo(np.float64).eps) * np.abs(np.diagonal(matrix)).astype(np.float64))
+    return np.asarray(np.maximum(sizes, sizes[sizes > 0.0].min()) if sizes.any() else sizes)
+
+
+def rounding_slack(matrix: FloatArray, proved: float | None) -> Array:
+    """s (n,) for which K + diag(s) is semidefinite, for a matrix that is it up to what `require_psd` proved.
+
+    0 where K itself is definite. Where it is only for `psd_tolerance`, one s for all samples follows from the smallest
+    eigenvalue, or where that takes too long, from factorisations of K + s I: the entries of a semidefinite matrix were
+    rounded to its dtype by u |K_ij| at most, and the norm of such an error is u ||K||_F at most, mostly nearer to
+    u ||K||_F/sqrt(n).
+    """
+    each, most = rounding_of(matrix), psd_tolerance(matrix)
+    if proved is None or math.isfinite(proved):
+        return each if proved is None else max(proved, 0.0) * each
+    own = float(each.mean())
+    if len(matrix) <= _SMALL:
+        return np.full(len(matrix), own + max(0.0, -smallest_eigenvalue(matrix)))
     error = float(np.finfo(matrix.dtype).eps) * float(np.linalg.norm(matrix.astype(np.float64)))
     s = own + error / float(np.sqrt(len(matrix)))
     while s < most and not factorises(matrix, s):
-        s *= _STEPS[-1]
-    return min(s, most)
+        s *= 4.0
+    return np.full(len(matrix), min(s, most))
 
 
 def check_psd(K: Any, *, tolerance: float | None = None) -> float:
@@ -286,8 +296,8 @@ def _require_above(smallest: float, matrix: FloatArray, label: str, allowed: flo
         )
 
 
-def factorises(matrix: FloatArray, shift: float) -> bool:
-    """Whether K + shift I has a Cholesky factor in float64."""
+def factorises(matrix: FloatArray, shift: float | Array) -> bool:
+    """Whether K + diag(shift) has a Cholesky factor in float64."""
     shifted = matrix.astype(np.float64, order="C")
     shifted.flat[:: len(shifted) + 1] += shift
     return factor_in_place(shifted)

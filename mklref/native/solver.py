@@ -161,11 +161,11 @@ def _solved(
 
 
 def _left_open(solution: Solution, problem: Problem, tol: float) -> bool:
-    """Whether rounding to float32, and it alone, leaves more of P* open than the wanted gap: 1/2 theta's ||beta||^2."""
+    """Whether rounding to float32, and it alone, leaves more of P* open than the wanted gap, theta's beta^2/2."""
     bounds, beta = solution.certificate, solution.dual_coef
     if bounds.gap - bounds.rounding > tol * bounds.size:
         return False
-    return 0.5 * float(solution.weights @ problem.kernels.lost) * float(np.sum(beta**2)) > tol * bounds.size
+    return 0.5 * float(np.sum(solution.weights @ problem.kernels.lost * beta**2)) > tol * bounds.size
 
 
 def _may_go_on(solution: Solution, tol: float, deadline: float) -> bool:
@@ -227,14 +227,14 @@ def _in_a_smaller_box(problem: Problem, dual_coef: Array) -> Problem | None:
 
 
 def _of_semidefinite_kernels(problem: Problem, _: Array) -> Problem | None:
-    """The problem for K_m + s_m I, if rounding to float32 left K_m indefinite.
+    """The problem for K_m + diag(s_m), if rounding to float32 left K_m indefinite.
 
     On K_m itself J is no convex function, and from weights that are too large no step may lead down.
     """
     stack = problem.kernels
     if not stack.lost.any():
         return None
-    shifts = 1.01 * stack.lost[:, None, None]  # up to rounding of s_m itself
+    shifts = 1.01 * stack.lost[:, None]  # up to rounding of s_m itself
     return problem.replace(kernels=np.asarray(stack.dense() + shifts * np.eye(problem.n_samples)))
 
 

@@ -133,7 +133,7 @@ def optimal_for(fault: str, what: str, problem: Problem, point: Point, **changes
 def scaled(kernels: Any, factors: Array | float) -> ArrayStack:
     """The kernels factors_m K_m, with what rounding left of their definiteness."""
     factors = np.broadcast_to(factors, len(kernels))
-    return ArrayStack.trusted(list(factors[:, None, None] * kernels.dense()), slack=factors * kernels.slack)
+    return ArrayStack.trusted(list(factors[:, None, None] * kernels.dense()), slack=factors[:, None] * kernels.slack)
 
 
 def meant(value: float, named: Mapping[str, float], digits: int = 3, within: float = 2e-3) -> dict[str, float]:

@@ -195,7 +195,7 @@ def test_bounds_hold_for_the_semidefinite_kernels_near_those_that_float32_left_i
     rng = np.random.default_rng(2)
     z = rng.normal(size=(12, 3))
     single = make_problem(n=12, M=1, C=50.0, regularizer=Lp(2), seed=3).replace(kernels=[(z @ z.T).astype(np.float32)])
-    shift = single.kernels.slack[0]
+    shift = single.kernels.slack[0, 0]
     assert shift > 1e-8
     near = single.replace(kernels=[np.asarray(single.kernels.dense()[0], dtype=float) + (shift + 2e-12) * np.eye(12)])
     for _ in range(5):
@@ -207,6 +207,9 @@ def test_bounds_hold_for_the_semidefinite_kernels_near_those_that_float32_left_i
         low, high = allowance.score_bounds(single, beta, np.ones(1), image, 0.0)
         np.testing.assert_allclose(high - image[0], shift * np.maximum(beta, 0.0), rtol=1e-10, atol=1e-10)
         np.testing.assert_allclose(low - image[0], shift * np.minimum(beta, 0.0), rtol=1e-10, atol=1e-10)
+    both = single.replace(kernels=[single.kernels.matrices[0]] * 2)  # as of a signed problem
+    low, high = allowance.score_bounds(both, beta, np.array([1.0, -1.0]), both.kernels.apply(beta), 0.0)
+    np.testing.assert_allclose([-low, high], [shift * np.abs(beta)] * 2, rtol=1e-8, atol=1e-8)
 
 
 def test_what_is_missing_is_known_beyond_the_digits_of_an_eigenvalue(rng):
@@ -235,14 +238,28 @@ def test_what_is_missing_is_known_beside_eigenvalues_that_float64_hardly_tells_f
 
 
 def test_bounds_hold_for_the_semidefinite_kernels_near_those_that_float64_left_indefinite(rng):
-    """At a function through all targets, where eigenvalues of -1e-17 of the trace are 5e-5 of the optimum."""
-    Z, y, t = rng.integers(-9, 10, size=(30, 3)).astype(float), rng.normal(size=30), 2.0**-44
+    """At a function through all targets, where eigenvalues of -1e-17 of the trace are 5e-7 of the optimum."""
+    Z, y, t = rng.choice([-1.0, 1.0], size=(30, 3)), rng.normal(size=30), 2.0**-50
     y -= Z @ np.linalg.lstsq(Z, y, rcond=None)[0]
     exact = Problem([Z @ Z.T], y, C=1e9, loss="squared", regularizer=Lp(2), intercept=False)
     own, near = (certify(p, 1e9 * y) for p in (exact.replace(kernels=[Z @ Z.T - t * np.eye(30)]), exact))
     assert near.gap < 1e-8 * near.size
     assert own.lower <= near.lower < near.upper <= own.upper
     assert own.gap < 2.1 * t * 1e18 * (y @ y)
+
+
+@pytest.mark.parametrize("n", [20, 150])
+def test_what_rounding_left_below_0_is_a_share_of_each_sample(n, rng, monkeypatch):
+    """One sample, 1e6 times as large as all others, leaves these the digits that they have, as before certificates."""
+    monkeypatch.setattr("mklref.certificate.products._CUBES", 0.0)
+    X = rng.normal(size=(n, 4))
+    y = X[:, 0] + 0.3 * rng.normal(size=n)
+    X[0] *= 1e6
+    problem = Problem([X @ X.T, np.outer(X[:, 1], X[:, 1])], y, loss="squared", regularizer=Lp(2))
+    assert problem.kernels.slack.any(axis=1).all()
+    found = solve(problem)
+    assert found.status is Status.OPTIMAL
+    assert found.certificate.rounding < 1e-8 * found.certificate.size
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared", "logistic", "one_class"])
@@ -304,7 +321,7 @@ def test_nothing_is_found_by_an_attack():
 
 def test_the_attack_finds_certificates_without_an_allowance(monkeypatch):
     monkeypatch.setattr(allowance, "UNIT", 0.0)
-    monkeypatch.setattr(allowance, "_slack", lambda problem, images: np.zeros(problem.n_kernels))
+    monkeypatch.setattr(allowance, "_slack", lambda problem, images: np.zeros(problem.kernels.shape[:2]))
     for fault in (", accepted, excludes [", ", accepted, is below the primal objective of its own point"):
         problems = (large(seed) for seed in range(80))  # by chance, one in ten
         assert any(
