@@ -108,6 +108,15 @@ def test_the_claim_of_what_factors_lose_covers_moves_into_the_box(rng):
         assert change or squares <= exact + squares_error(problem, beta, images)
 
 
+def test_a_second_read_of_matrices_is_as_sharp_as_the_first(rng):
+    z, v = rng.integers(-9, 10, size=20).astype(float), rng.normal(size=20)
+    problem, v = Problem([np.outer(z, z)], v, loss="squared"), v - (z @ v) / (z @ z) * z
+    first = sharp_images(problem.kernels, v)
+    _, again = squares_after_repair(problem, v, 2.0 * v, first, first @ v)
+    for beta, images in ((v, first), (2.0 * v, again)):
+        assert squares_error(problem, beta, images) < 1e-2 * squares_error(problem, beta, problem.kernels.images(beta))
+
+
 def test_kernels_of_other_units_keep_the_digits_of_their_factors(rng):
     """Slices of both at once were none of the smaller one, whose weight makes up for its unit: bounds were 1e19 off."""
     L = [rng.normal(size=(40, 3)), 1e-20 * rng.normal(size=(40, 3))]

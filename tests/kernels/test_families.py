@@ -13,8 +13,11 @@ import pytest
 from makers import Frame, make_samples
 
 from mklref import kernels
+from mklref.certificate.products import missing
+from mklref.estimators.gram import normalized, part
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import (
+    ArrayStack,
     Kernel,
     KernelFamily,
     function as function_of,
@@ -28,6 +31,7 @@ from mklref.kernels import (
     total,
 )
 from mklref.kernels.evaluation import Block
+from mklref.kernels.transforms import Normalizer
 from mklref.problem import Problem
 
 N, NEW, D = 14, 5, 3
@@ -332,6 +336,30 @@ def test_a_kernel_of_ones_own_needs_one_method(X, X_new):
     np.testing.assert_allclose(K.diagonals(X_new), 1.0)
     slanted = Wrong(lambda K: K * (1.0 + 1e-15 * np.arange(K.shape[1]))).fit(X).dense()[0]
     np.testing.assert_array_equal(slanted, slanted.T)
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("normalize", [None, "spherical", "multiplicative"])
+def test_with_its_slack_a_kernel_that_is_definite_is_it_as_a_matrix(normalize, center, rng):
+    """Also around means whose squares are 1e8 times the variance, and as others make stacks of the same matrices."""
+    X = 1e4 + rng.normal(size=(30, 2))
+    how, every = Normalizer(normalize, center), np.arange(30)
+    family = linear() + gaussian([100.0, 1e4])
+    raw, own = family.fit(X), family.fit(X, normalize=normalize, center=center)
+    made = normalized(ArrayStack.trusted(raw.matrices, raw.names), raw.fitted, how)[0]
+    fold = part(raw.dense(), raw.names, every, every[:1], how)[0]
+    for K in (own, made, fold, own.part(every[:20])):
+        assert max(map(missing, K.matrices)) > 0.0
+        for matrix, s in zip(K.matrices, K.slack, strict=True):
+            assert missing(matrix + np.diag(s)) == 0.0
+    np.testing.assert_allclose(ArrayStack.trusted(raw.matrices).slack, raw.slack)
+    np.testing.assert_allclose(made.slack, own.slack, rtol=1e-6)
+    np.testing.assert_allclose(fold.slack, own.slack, rtol=1e-6)
+    np.testing.assert_array_equal(own.part(every[:20]).slack, own.slack[:, :20])
+
+
+def test_kernels_of_ones_own_have_the_slack_that_a_factorisation_says(X):
+    assert (Cauchy(0.5) + linear()).fit(X).slack.any(axis=1).tolist() == [False, True]
 
 
 @pytest.mark.parametrize("factor", [0, -1.0, np.inf, np.nan])

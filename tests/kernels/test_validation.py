@@ -241,7 +241,23 @@ def test_beyond_the_budget_nothing_is_factorised(dtype, monkeypatch, rng):
     """For the words of an error, which nobody needs, matrices of float32 were."""
     monkeypatch.setattr(validation, "FULL_CHECK_FLOPS", 0)
     monkeypatch.setattr(validation, "factorises", lambda *_: pytest.fail("factorised"))
-    assert not validation.require_psd(spectrum(rng, np.linspace(1.0, 2.0, N), np.float32).astype(dtype), "K")
+    K = spectrum(rng, np.linspace(1.0, 2.0, N), np.float32).astype(dtype)
+    assert validation.require_psd(K, "K") is None
+    np.testing.assert_array_equal(stack([K]).slack, [validation.rounding_of(K)])
+
+
+def test_what_rounding_explains_is_a_share_of_each_sample_and_no_more_than_passes():
+    x, eps = np.random.default_rng(0).uniform(1.0, 1.9, 1500), np.finfo(float).eps
+    shares = stack([np.outer(x, x)]).slack[0] / x**2  # though factors take as many roundings as there are samples
+    np.testing.assert_allclose(shares, shares[0], rtol=1e-12)
+    assert 0.0 < shares[0] <= 64.0 * 1500 * eps
+    x = np.array([0.0, 1e6, *x[:18]])  # also beside a sample at the origin
+    slack = stack([np.outer(x, x)]).slack[0, 2:]
+    assert np.all((slack > 0.0) & (slack <= 64.0 * 20 * eps * x[2:] ** 2))
+    two = np.diag(np.where(np.arange(20) < 2, 1.0, 1e-12))  # -20 n eps, of which 16 n eps pass
+    two[0, 1] = two[1, 0] = 1.0 + 20 * 20 * eps
+    with pytest.raises(InvalidKernel, match="not positive semidefinite"):
+        stack([two]).require_psd()
 
 
 @pytest.mark.parametrize("small", [0, 500])
