@@ -43,8 +43,8 @@ _ROUNDINGS = 64.0
 _SMALL = 500
 """Order of a matrix whose eigenvalues cost nothing."""
 _STEPS = (-1.0, 0.25, 1.0, 4.0, 16.0, 64.0)
-"""Times `rounding_of` K, with which on its diagonal K is factorised: of low rank small ones need a quarter,
-large ones more, since each entry of a factor is a sum of n terms."""
+"""Times `rounding_of` K, with which on its diagonal K is factorised: small matrices of low rank need a quarter, large
+ones more, since entries of a factor are sums of n terms."""
 _WORTH_AN_IMPORT = 128
 """Order of a matrix from which SciPy's factorisation, which makes no copy and half the time, is worth its import."""
 _TILE = 256
