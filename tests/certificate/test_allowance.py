@@ -15,7 +15,7 @@ from mklref import Lp, MulticlassProblem, Problem, Status, certify, solve
 from mklref.certificate import allowance, certify_for, numerical
 from mklref.certificate.allowance import AnyOrder, squares_error
 from mklref.certificate.bounds import squares_after_repair
-from mklref.certificate.products import images_that_cancel, missing, sharp_images
+from mklref.certificate.products import images_that_cancel, sharp_images
 from mklref.exceptions import InvalidKernel, NotApplicable
 from mklref.factored.tiles import tile
 from mklref.kernels import ArrayStack, FactorStack, KernelStack, LazyStack, gaussian, protocol
@@ -197,78 +197,6 @@ def test_one_class_without_a_kernel_has_the_optimum_0(regularizer):
     """Half the bits of the smallest of all numbers were a relative gap above 1."""
     problem = Problem(np.zeros((2, 5, 5)), np.ones(5), C=0.3, loss="one_class", regularizer=regularizer)
     assert solve(problem).status is Status.OPTIMAL
-
-
-def test_bounds_hold_for_the_semidefinite_kernels_near_those_that_float32_left_indefinite():
-    """From any point they enclose those that the kernels K + s I have there, s their slack."""
-    rng = np.random.default_rng(2)
-    z = rng.normal(size=(12, 3))
-    single = make_problem(n=12, M=1, C=50.0, regularizer=Lp(2), seed=3).replace(kernels=[(z @ z.T).astype(np.float32)])
-    shift = single.kernels.slack[0, 0]
-    assert shift > 1e-8
-    near = single.replace(kernels=[np.asarray(single.kernels.dense()[0], dtype=float) + (shift + 2e-12) * np.eye(12)])
-    for _ in range(5):
-        beta = single.y * rng.uniform(0.0, 50.0, size=12)
-        own, other = (certify(problem, beta, weights=[1.0], intercept=0.0) for problem in (single, near))
-        assert own.lower <= other.lower + 1e-7 < own.lower + 1e-3
-        assert own.upper >= other.upper - 1e-7 > own.upper - 1.0
-        image = single.kernels.apply(beta)
-        low, high = allowance.score_bounds(single, beta, np.ones(1), image, 0.0)
-        np.testing.assert_allclose(high - image[0], shift * np.maximum(beta, 0.0), rtol=1e-10, atol=1e-10)
-        np.testing.assert_allclose(low - image[0], shift * np.minimum(beta, 0.0), rtol=1e-10, atol=1e-10)
-    both = single.replace(kernels=[single.kernels.matrices[0]] * 2)  # as of a signed problem
-    low, high = allowance.score_bounds(both, beta, np.array([1.0, -1.0]), both.kernels.apply(beta), 0.0)
-    np.testing.assert_allclose([-low, high], [shift * np.abs(beta)] * 2, rtol=1e-8, atol=1e-8)
-
-
-def test_what_is_missing_is_known_beyond_the_digits_of_an_eigenvalue(rng):
-    Z = rng.integers(-9, 10, size=(30, 3)).astype(float)
-    for t, unit in ((0.0, 1.0), (2.0**-44, 2.0**-60), (2.0**-44, 2.0**60)):  # exact, and 1e-17 of the trace
-        found = missing(unit * (Z @ Z.T - t * np.eye(30)))
-        assert found == pytest.approx(unit * t, rel=1e-9, abs=unit * 1e-25 * np.sum(Z * Z))
-
-
-@pytest.mark.parametrize("seed", [10, 28, 30, 39])
-def test_what_is_missing_is_known_beside_eigenvalues_that_float64_hardly_tells_from_0(seed):
-    rng = np.random.default_rng(seed)
-    Q = np.linalg.qr(rng.normal(size=(5, 5)))[0]
-    K = (Q * 10.0 ** np.array([0.0, -3.0, -11.0, -11.3, -18.0])) @ Q.T
-    K = 0.5 * (K + K.T)
-
-    def last_pivot(s):  # of L D L'; those before are positive
-        A = [[Fraction(x) + (i == j) * Fraction(s) for j, x in enumerate(row)] for i, row in enumerate(K.tolist())]
-        while len(A) > 1:
-            first, *rows = A
-            assert first[0] > 0
-            A = [[x - row[0] * y / first[0] for x, y in zip(row[1:], first[1:], strict=True)] for row in rows]
-        return A[0][0]
-
-    assert last_pivot(missing(K) * (1.0 - 1e-6)) < 0 < last_pivot(missing(K) * (1.0 + 1e-6))
-
-
-def test_bounds_hold_for_the_semidefinite_kernels_near_those_that_float64_left_indefinite(rng):
-    """At a function through all targets, where eigenvalues of -1e-17 of the trace are 5e-7 of the optimum."""
-    Z, y, t = rng.choice([-1.0, 1.0], size=(30, 3)), rng.normal(size=30), 2.0**-50
-    y -= Z @ np.linalg.lstsq(Z, y, rcond=None)[0]
-    exact = Problem([Z @ Z.T], y, C=1e9, loss="squared", regularizer=Lp(2), intercept=False)
-    own, near = (certify(p, 1e9 * y) for p in (exact.replace(kernels=[Z @ Z.T - t * np.eye(30)]), exact))
-    assert near.gap < 1e-8 * near.size
-    assert own.lower <= near.lower < near.upper <= own.upper
-    assert own.gap < 2.1 * t * 1e18 * (y @ y)
-
-
-@pytest.mark.parametrize("n", [20, 150])
-def test_what_rounding_left_below_0_is_a_share_of_each_sample(n, rng, monkeypatch):
-    """One sample, 1e6 times as large as all others, leaves these the digits that they have, as before certificates."""
-    monkeypatch.setattr("mklref.certificate.products._CUBES", 0.0)
-    X = rng.normal(size=(n, 4))
-    y = X[:, 0] + 0.3 * rng.normal(size=n)
-    X[0] *= 1e6
-    problem = Problem([X @ X.T, np.outer(X[:, 1], X[:, 1])], y, loss="squared", regularizer=Lp(2))
-    assert problem.kernels.slack.any(axis=1).all()
-    found = solve(problem)
-    assert found.status is Status.OPTIMAL
-    assert found.certificate.rounding < 1e-8 * found.certificate.size
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared", "logistic", "one_class"])
