@@ -315,7 +315,7 @@ def missing(K: Array) -> float:
     the digits leave. With V the others, and U those, -s is the smallest eigenvalue of V'E V - V'E U lambda^-1 U'E V.
     """
     values, vectors = np.linalg.eigh(K)
-    told = values > _TOLD * rounding_of(K).mean()
+    told = values > _TOLD * rounding_of(K.diagonal()).mean()
     rows = in_slices(vectors[:, told] * np.sqrt(values[told]))
     high, low = product_of_slices(rows, rows)
     E = vectors[:, ~told].T @ ((K - high) - low) @ vectors

@@ -188,9 +188,14 @@ class ArrayStack(KernelStack):
     @cached_property
     def slack(self) -> Array:
         """s (M, n): K_m + diag(s_m) is semidefinite where rounding left K_m indefinite; 0 if K_m is proved definite."""
+        each = rounding_of(self.own_diagonals)
         if self.definiteness == "by theorem":
-            return np.array([rounding_of(matrix) for matrix in self.matrices])
-        return np.array([rounding_slack(*each) for each in zip(self.matrices, self._proved, strict=True)])
+            return each
+        proved = np.array([1.0 if step is None else step for step in self._proved])
+        slack = np.where(np.isfinite(proved), proved, 1.0)[:, None] * each
+        for m in np.flatnonzero(np.isinf(proved)).tolist():
+            slack[m] = rounding_slack(self.matrices[m])
+        return slack
 
     @property
     def lost(self) -> Array:

@@ -186,7 +186,7 @@ def require_psd(
 ) -> float | None:
     """Raise `InvalidKernel` if a symmetric matrix is indefinite beyond rounding; else what it misses on its diagonal.
 
-    In units of `rounding_of`: -1 says that it is definite, up to 64 that rounding in float64 explains what is missing,
+    In units of `rounding_of`: 0 says that it is definite, up to 64 that rounding in float64 explains what is missing,
     inf that it takes more, up to the tolerance; None that nothing is proved.
 
     The full check are Cholesky factorisations of K + diag(s), the first of which break down at the rank of K; it is
@@ -195,12 +195,12 @@ def require_psd(
     as many products K v (`product`) as fit into a fifth of that time. An indefinite kernel may slip through;
     certificates say that definiteness is assumed.
     """
-    tolerance, own = psd_tolerance(matrix), rounding_of(matrix)
+    tolerance, own = psd_tolerance(matrix), rounding_of(matrix.diagonal())
     affordable = order_budget * len(matrix) ** 3 / 3.0 <= FULL_CHECK_FLOPS
     if affordable:
         for step in _STEPS:
             if factorises(matrix, np.minimum(step * own, tolerance)):
-                return step
+                return max(step, 0.0)
         if factorises(matrix, tolerance):
             return math.inf
     _require_minors(matrix, label, tolerance)
@@ -213,34 +213,31 @@ def require_psd(
     return math.inf if affordable else None
 
 
-def rounding_of(matrix: FloatArray) -> Array:
-    """n eps |K_ii| (n,): what a semidefinite matrix that was evaluated in float64 misses on its diagonal, at most.
+def rounding_of(diagonal: FloatArray) -> Array:
+    """n eps |K_ii| (..., n): what a semidefinite matrix that was evaluated in float64 misses on its diagonal, at most.
 
     Rounding of K_ij is a share of (K_ii K_jj)^{1/2}, however far the sizes of samples are apart.
     """
-    sizes = len(matrix) * (float(np.finfo(np.float64).eps) * np.abs(np.diagonal(matrix)).astype(np.float64))
-    return np.asarray(np.maximum(sizes, sizes[sizes > 0.0].min()) if sizes.any() else sizes)
+    sizes = diagonal.shape[-1] * (float(np.finfo(np.float64).eps) * np.abs(diagonal).astype(np.float64))
+    least = np.where(sizes > 0.0, sizes, np.inf).min(axis=-1, keepdims=True)
+    return np.asarray(np.where(np.isfinite(least), np.maximum(sizes, least), 0.0))
 
 
-def rounding_slack(matrix: FloatArray, proved: float | None) -> Array:
-    """s (n,) for which K + diag(s) is semidefinite, for a matrix that is it up to what `require_psd` proved.
+def rounding_slack(matrix: FloatArray) -> float:
+    """s for which K + s I is semidefinite, for a matrix that is it up to `psd_tolerance`, and not up to `rounding_of`.
 
-    0 where K itself is definite. Where it is only for `psd_tolerance`, one s for all samples follows from the smallest
-    eigenvalue, or where that takes too long, from factorisations of K + s I: the entries of a semidefinite matrix were
-    rounded to its dtype by u |K_ij| at most, and the norm of such an error is u ||K||_F at most, mostly nearer to
-    u ||K||_F/sqrt(n).
+    It follows from the smallest eigenvalue, or where that takes too long, from factorisations of K + s I: the entries
+    of a semidefinite matrix were rounded to its dtype by u |K_ij| at most, and the norm of such an error is u ||K||_F
+    at most, mostly nearer to u ||K||_F/sqrt(n).
     """
-    each, most = rounding_of(matrix), psd_tolerance(matrix)
-    if proved is None or math.isfinite(proved):
-        return each if proved is None else max(proved, 0.0) * each
-    own = float(each.mean())
+    own, most = float(rounding_of(matrix.diagonal()).mean()), psd_tolerance(matrix)
     if len(matrix) <= _SMALL:
-        return np.full(len(matrix), own + max(0.0, -smallest_eigenvalue(matrix)))
+        return own + max(0.0, -smallest_eigenvalue(matrix))
     error = float(np.finfo(matrix.dtype).eps) * float(np.linalg.norm(matrix.astype(np.float64)))
     s = own + error / float(np.sqrt(len(matrix)))
     while s < most and not factorises(matrix, s):
         s *= 4.0
-    return np.full(len(matrix), min(s, most))
+    return min(s, most)
 
 
 def check_psd(K: Any, *, tolerance: float | None = None) -> float:
