@@ -253,7 +253,7 @@ def test_a_machine_on_some_of_the_samples_has_the_allowance_of_the_kernels_that_
 
 
 def test_nothing_is_found_by_an_attack():
-    assert attack(20, np.random.default_rng(1)) == []
+    assert attack(10, np.random.default_rng(1)) == []
 
 
 def test_the_attack_finds_certificates_without_an_allowance(monkeypatch):

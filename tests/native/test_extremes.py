@@ -244,6 +244,7 @@ def test_an_elastic_net_that_is_all_but_sparse_takes_as_few_machines_as_others(l
     assert len(solution.history) <= 40
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("sharp", [True, False])
 def test_a_function_whose_lower_bound_rounding_hides_is_returned_with_one_that_it_does_not_hide(sharp, monkeypatch):
     """beta'K_1 beta = 0 is below the rounding of K_1, so that its bound is below 0, the one of f = 0."""
