@@ -101,7 +101,7 @@ class Loop:
         self.most_failures, self.patience = tuning.MOST_FAILURES, tuning.PATIENCE
         guessed = cold and self.psi is not None and not self.problem.intercept_cost
         self.far_apart = tuning.FAR_APART  # share of the upper bound that is open where it is lost
-        self.most_steps = tuning.ARDUOUS * self.problem.n_samples if guessed else np.inf
+        self.most_steps = tuning.ARDUOUS * sum(own.problem.n_samples for own in machine.machines) if guessed else np.inf
         self.failures = 0
         self._W: Array | None = None
 

@@ -68,6 +68,21 @@ def test_where_matrices_are_too_large_for_a_path_the_answer_is_that_of_a_smaller
     assert not detours
 
 
+def test_many_machines_are_not_lost_before_one_of_them_is(monkeypatch, detours):
+    """Of 66 pairs of classes each machine takes few steps for each of its samples, all together many for each sample.
+
+    26 classes (520 samples, C = 1e4) went by two smaller boxes, five times as long.
+    """
+    monkeypatch.setattr(tuning, "ARDUOUS", 20)
+    rng = np.random.default_rng(12)
+    X, y = rng.standard_normal((120, 2)), np.arange(120) % 12
+    X += 1.2 * rng.standard_normal((12, 2))[y]
+    kernels = [np.exp(-width * (x[:, None] - x) ** 2) for x in X.T for width in (0.1, 1.0, 10.0)]
+    problem = mklref.MulticlassProblem([*kernels, X @ X.T], y, C=1e4, strategy="one_vs_one")
+    assert mklref.solve(problem).status is Status.OPTIMAL
+    assert not detours
+
+
 def test_one_history(problem, detours):
     """Records go on where the stalled run stopped, and the costs of the detour are counted."""
     solution = mklref.solve(problem)
