@@ -197,7 +197,7 @@ def test_a_fault_of_ours_is_shown_whether_the_page_is_closed_or_not_and_that_it_
 def test_ctrl_c_ends_it_well_whatever_pages_do():
     pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
     with subprocess.Popen(
-        [sys.executable, "-m", "mklref", "explore", "--no-browser", "--port", "0"],
+        [sys.executable, "-P", "-m", "mklref", "explore", "--no-browser", "--port", "0"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

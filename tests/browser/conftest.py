@@ -71,7 +71,7 @@ def explorer():
     missing = pytest.fail if os.environ.get("MKLREF_REQUIRE_BROWSER") else pytest.skip
     if find_spec("math_core") is None:
         missing("math-core is not installed: pip install 'mklref[explore]'")
-    command = [sys.executable, "-m", "mklref", "explore", "--no-browser", "--port", "0"]
+    command = [sys.executable, "-P", "-m", "mklref", "explore", "--no-browser", "--port", "0"]
     with subprocess.Popen(
         command,
         stdout=subprocess.PIPE,
