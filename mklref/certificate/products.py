@@ -51,8 +51,6 @@ _SLICED = 256
 _FEW, _CANCELS = 1 << 22, 1e-5
 """Entries of all matrices up to which these are cut for digits alone, at 20 to 220 times the cost of a product; and the
 share of its bound from which a product has lost digits that the Newton steps of a polish miss."""
-
-
 _CUBES = 2e9
 """M n^3 up to which all eigenvalues may be taken, in a few seconds."""
 _TOLD = 1e4

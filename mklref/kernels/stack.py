@@ -18,7 +18,7 @@ from mklref.kernels.protocol import KernelStack as KernelStack, in_pairs, indice
 from mklref.kernels.validation import checked_gram, require_gram, require_psd, rounding_of, rounding_slack
 
 _EXPLAINED = 65.0 * float(np.finfo(np.float64).eps)
-"""More of the trace of a matrix than its evaluation in float64 leaves it indefinite by."""
+"""More of the trace of a matrix than the last step of `require_psd`, up to which float64 explains what it misses."""
 _LARGE = 128
 """Order of a matrix from which its symmetry saves time in a product."""
 _BLOCK = 1 << 17

@@ -24,6 +24,7 @@ import numpy as np
 from mklref._typing import Array, FloatArray
 from mklref._validate import checked_choice, checked_flag
 from mklref.exceptions import InvalidKernel
+from mklref.kernels.validation import rounding_of
 
 Normalization: TypeAlias = Literal["trace", "multiplicative", "spherical"]
 """The names of the normalisations."""
@@ -138,7 +139,7 @@ class Transform:
             unit: Any = 1.0 if self.scale is None else self.scale
             unit = unit if self.norms is None else self.norms**-2.0
             sizes = sizes + unit * (2.0 * np.abs(self.centering.means) + abs(self.centering.total))
-        return np.asarray(len(sizes) * _EPS * sizes)
+        return rounding_of(sizes)
 
     @property
     def _rounding(self) -> float:

@@ -113,7 +113,7 @@ def normalized_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
 def centered_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
     """Kernels around the mean of the samples; with an intercept this changes nothing but b."""
     if not problem.intercept:
-        slack = np.maximum(problem.kernels.slack, problem.kernels.slack.max(axis=1, keepdims=True))
+        slack = np.repeat(problem.kernels.slack.max(axis=1, keepdims=True), problem.n_samples, axis=1)
         kernels = ArrayStack.trusted(list(_centred(problem.kernels.dense().astype(float))), slack=slack)
         yield from optimal_for("centred kernels", "H K H, H = I - 11'/n", problem, point, kernels=kernels)
     elif point.intercept is not None and (scores := scores_of(problem, point)) is not None:
