@@ -49,6 +49,11 @@ def shown(value: Any) -> str:
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things, whose plural is regular: 1 sample, 2 samples."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 def written(x: float) -> str:
     """A parameter as its reader would write it, no two of them alike: 2, inf, 0.05, 4/3, 1.000000001."""
     text = repr(float(x)).removesuffix(".0")

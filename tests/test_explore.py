@@ -151,9 +151,10 @@ def test_data_that_are_no_table_start_no_server(tmp_path, monkeypatch):
     files = [tmp_path / f"model{suffix}" for suffix in SUFFIXES]
     for file in files:
         file.touch()
-    for data in ("moonz", *map(str, files)):
-        with pytest.raises(InvalidParameter, match="neither a table nor one of moons"):
-            serve.explore(0, browser=False, data=data)
+    said = {"moonz": "no file that is there", "absent.csv": "no file that is there", **dict.fromkeys(files, "no table")}
+    for data, what in said.items():
+        with pytest.raises(InvalidParameter, match=f"is {what}, and not one of moons"):
+            serve.explore(0, browser=False, data=str(data))
 
 
 ENDS = r'text-anchor="end" fill="currentColor">(.*?)<'

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mklref._files import write_text
-from mklref._validate import checked_tolerance
+from mklref._validate import counted
 from mklref.certificate import Bounds
 from mklref.certificate.verdict import BESIDE
 from mklref.cli import render
@@ -34,7 +34,6 @@ SEEN = 10**7
 
 def run(arguments: Any) -> bool:
     """Print the verdict, save it if asked for, and say whether the answer is certified."""
-    checked_tolerance("--tol", arguments.tol)
     out = render.console()
     if arguments.data is not None:
         return _on_samples(arguments, out)
@@ -135,7 +134,8 @@ def _samples(arguments: Any) -> tuple[dict[str, Any], dict[str, str]]:
     table = read_csv(arguments.data, arguments.target, ignore=arguments.ignore)
     y, meaning = targets_for_loss(table.y, arguments)
     how = "standardised" if arguments.standardize else "as they stand (as in solve: --standardize --normalize trace)"
-    facts = {"target": f"{table.target}: {meaning}", "samples": f"{len(y)}, {len(table.features)} variables {how}"}
+    variables = counted(len(table.features), "variable")
+    facts = {"target": f"{table.target}: {meaning}", "samples": f"{len(y)}, {variables} {how}"}
     return {"X": table.standardized() if arguments.standardize else table, "y": y}, facts
 
 

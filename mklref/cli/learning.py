@@ -40,7 +40,7 @@ def add_commands(commands: Any) -> None:
     add("--C", type=costs, default=costs("0.01..100:10"), metavar="C,...", help="values, or LOW..HIGH:COUNT in "
         "equal ratios (0.01..100:10)")  # fmt: skip
     add("--rule", choices=tuple(RULES), default="best", help="how to choose (best)")
-    add("--tol", type=positive, default=1e-3, help="certified relative gap (1e-3)")
+    add("--tol", type=tolerance, default=1e-3, help="certified relative gap (1e-3)")
     add("--plot", type=Output, metavar="FILE", help="draw the kernel weights: PNG, SVG or PDF")
     add("--id", type=names, default=[], metavar="COLUMN,...", help="columns that are no variables and that predictions "
         "repeat")  # fmt: skip
@@ -80,7 +80,7 @@ def add_commands(commands: Any) -> None:
     add("--p", type=exponents, default=[1.0], metavar="P", help="one norm (1)")
     add("--C", type=costs, default=costs("0.001..100:16"), metavar="C,...", help="values, or LOW..HIGH:COUNT "
         "(0.001..100:16)")  # fmt: skip
-    add("--tol", type=positive, default=1e-3, help="certified relative gap (1e-3)")
+    add("--tol", type=tolerance, default=1e-3, help="certified relative gap (1e-3)")
     add("--out", type=Output, metavar="FILE.csv", help="write a row for each C, with all weights")
     add("--plot", type=Output, metavar="FILE", help="draw weights, number of kernels and error: PNG, SVG or PDF")
     add_force(path)
@@ -158,6 +158,9 @@ exponent = within(lambda p: p >= 1.0, "p = {} must lie in [1, inf]; 1 is sparse,
 exponents = several(exponent)
 positive = within(lambda value: 0.0 < value < np.inf, "{} must lie in (0, inf)")
 seconds = within(lambda value: value > 0.0, "{} must lie in (0, inf]")
+tolerance = within(
+    lambda value: 0.0 < value < 1.0, "{} must lie in (0, 1), such as 1e-6: with a relative gap of 1 anything passes"
+)
 share = within(lambda value: 0.0 < value < 1.0, "{} must be a share in (0, 1), nested, or none")
 
 

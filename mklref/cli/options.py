@@ -18,12 +18,12 @@ from mklref.cli.learning import (
     loss,
     names,
     number,
-    positive,
     positive_count,
     sample_count,
     seconds,
     seed,
     several,
+    tolerance,
 )
 from mklref.datasets import BUNDLED
 from mklref.exceptions import InvalidParameter
@@ -88,9 +88,9 @@ def _add_crosscheck(commands: Any) -> None:
     add("--C", type=several(number), metavar="C,...", help="weights of the summed loss (100)")
     add("--formulations", type=several(str), metavar="NAME,...", help=f"or all ({','.join(FORMULATIONS)})")
     add("--solvers", type=several(str), metavar="NAME,...", help=f"of CLARABEL, ECOS, SCS ({','.join(SOLVERS)})")
-    add("--tol", type=number, default=1e-6, help="largest relative gap of the native solver (1e-6)")
-    add("--reference-tol", type=number, default=1e-3, metavar="TOL", help="largest relative gap of other rows (1e-3)")
-    add("--value-tol", type=number, default=1e-6, metavar="TOL", help="how far values may be off, relatively (1e-6)")
+    add("--tol", type=tolerance, default=1e-6, help="largest relative gap of the native solver (1e-6)")
+    add("--reference-tol", type=tolerance, default=1e-3, metavar="TOL", help="largest relative gap of others (1e-3)")
+    add("--value-tol", type=tolerance, default=1e-6, metavar="TOL", help="how far values may be off, relatively (1e-6)")
     add("--jobs", type=positive_count, default=cores(), metavar="N", help="rows solved at a time (all processors)")
     add("--max-time", type=seconds, metavar="SECONDS", help="for a row; a solver that takes longer has failed")
     add("--json", type=Output, metavar="FILE", help="write all numbers to FILE")
@@ -111,7 +111,7 @@ def _add_solve(commands: Any) -> None:
     add = solve.add_argument
     add("--p", type=exponent, help="norm of the weights, in [1, inf], such as 4/3 (1)")
     add("--C", type=number, help="weight of the summed loss (100)")
-    add("--tol", type=positive, default=1e-6, help="certified relative gap to reach (1e-6)")
+    add("--tol", type=tolerance, default=1e-6, help="certified relative gap to reach (1e-6)")
     add("--max-time", type=seconds, metavar="SECONDS", help="stop then, with the best certified point")
     add(
         "--save",
@@ -141,7 +141,7 @@ def _add_certify(commands: Any) -> None:
         help="file with a problem, or directory written by mklref vectors; none with --data",
     )
     add("solution", type=Input, metavar="SOLUTION", help="file with a solution, or directory with one for each problem")
-    add("--tol", type=number, default=1e-6, help="largest certified relative gap (1e-6)")
+    add("--tol", type=tolerance, default=1e-6, help="largest certified relative gap (1e-6)")
     add("--rigorous", action="store_true", help="prove the bounds, rounding errors included")
     add(
         "--data",

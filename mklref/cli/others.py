@@ -16,6 +16,7 @@ from rich.table import Table
 from mklref import equivalences, native, reference
 from mklref._crosscheck import NATIVE
 from mklref._progress import Steps
+from mklref._validate import counted
 from mklref.cli import render
 from mklref.datasets import BUNDLED, PUBLISHED
 from mklref.exceptions import MissingExtra
@@ -63,7 +64,8 @@ def run_vectors(arguments: Any) -> bool:
     count = len(index["problems"])
     proven = sum(entry["bounds"] == "rigorous" for entry in index["problems"])
     formats = ", ".join(arguments.formats)
-    told = f"{count} problems as {formats} in {arguments.directory}, with index.json; the bounds of {proven} are proven"
+    told = f"{counted(count, 'problem')} as {formats} in {arguments.directory}, with index.json; "
+    told += f"the bounds of {proven} are proven"
     render.say(out, told)
     return True
 

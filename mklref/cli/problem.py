@@ -12,6 +12,7 @@ import numpy as np
 from mklref import datasets
 from mklref._names import NAMES
 from mklref._typing import Array
+from mklref._validate import counted
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget
 from mklref.kernels import ArrayStack, KernelStack, normalize, parse
 from mklref.losses import Hinge, Loss
@@ -76,8 +77,8 @@ def read_stated(arguments: Any) -> Problem | None:
 
 def words_of(problem: Problem, file: str) -> tuple[str, dict[str, str]]:
     """The title of a problem that a file states, and lines for the reader."""
-    shape = f"{problem.n_kernels} kernels, {problem.n_samples} samples, as the file states it"
-    machines = f", {len(problem.machines)} machines" if problem.several else ""
+    shape = f"{counted(problem.n_kernels, 'kernel')}, {problem.n_samples} samples, as the file states it"
+    machines = f", {counted(len(problem.machines), 'machine')}" if problem.several else ""
     title = f"{problem.loss}, {problem.regularizer}, C = {problem.C:g}{machines}"
     return title, {"data": file, "problem": shape}
 
@@ -183,7 +184,7 @@ def targets_for_loss(y: Any, arguments: Any) -> tuple[Any, str]:
         raise InvalidTarget(f"the loss {loss} is for numbers, and the target holds classes; name one by --positive.")
     labels, (negative, positive) = datasets.encode(y, arguments.positive)
     counts = int(np.sum(labels < 0)), int(np.sum(labels > 0))
-    return labels, f"{negative} = -1 ({counts[0]} samples), {positive} = +1 ({counts[1]} samples)"
+    return labels, f"{negative} = -1 ({counted(counts[0], 'sample')}), {positive} = +1 ({counted(counts[1], 'sample')})"
 
 
 def _drawn(taken: int, available: int, seed: int | None) -> str:

@@ -13,6 +13,7 @@ from rich.table import Table
 from mklref._crosscheck.result import COLUMNS, CrossCheck, kernel_names, line
 from mklref._crosscheck.row import Row
 from mklref._typing import Array
+from mklref._validate import counted
 
 BAR = 8
 """Width of a bar in characters."""
@@ -122,7 +123,7 @@ def show_weights(out: Console, names: Sequence[str], columns: Mapping[str, Array
         table.add_row(escape(names[m]), *cells)
     out.print(table)
     if len(shown) < len(names):
-        out.print(f"  [dim]{len(names) - len(shown)} kernels of smaller weight are not shown[/dim]")
+        out.print(f"  [dim]{counted(len(names) - len(shown), 'kernel')} of smaller weight, not shown[/dim]")
 
 
 def _bar(share: float, ascii_only: bool) -> str:

@@ -10,10 +10,12 @@ import numpy as np
 
 from mklref import native
 from mklref._crosscheck.result import kernel_names
+from mklref._files import is_stream
+from mklref._validate import counted
 from mklref.cli import render
 from mklref.cli.files import deliver
 from mklref.cli.problem import read, read_stated, words_of
-from mklref.exceptions import Interrupted
+from mklref.exceptions import Interrupted, InvalidParameter
 from mklref.solution import Solution
 from mklref.testing.vectors import hdf5, write_record
 from mklref.testing.vectors.formats import SUFFIXES
@@ -23,8 +25,11 @@ from mklref.testing.vectors.schema import SOLUTIONS, names_of
 def run(arguments: Any) -> bool:
     """Print certificate and weights, save the point if asked for, and say whether the gap is small enough."""
     out = render.console()
-    if arguments.save is not None and Path(arguments.save).suffix in (".h5", ".hdf5"):
-        hdf5.require_extra()
+    if arguments.save is not None and not is_stream(arguments.save):
+        if (suffix := Path(arguments.save).suffix) not in SUFFIXES:
+            raise InvalidParameter(f"cannot write {arguments.save}: end its name in {', '.join(SUFFIXES)}.")
+        if suffix in (".h5", ".hdf5"):
+            hdf5.require_extra()
     problem = read_stated(arguments)
     if problem is not None:
         title, facts = words_of(problem, arguments.data)
@@ -44,10 +49,11 @@ def run(arguments: Any) -> bool:
     out.print(f"\n[bold]{title}[/bold]")
     render.show_weights(out, kernel_names(problem), {"weight": solution.weights})
     support = int(np.atleast_2d(solution.dual_coef != 0.0).any(axis=0).sum())
+    kernels = counted(int((solution.weights > 0.0).sum()), "kernel")
     facts = {
         "objective": f"{solution.objective:.12g}",
         "intercept": ", ".join(f"{b:.9g}" for b in np.atleast_1d(solution.intercept)),
-        "support": f"{support} of {problem.n_samples} samples, {int((solution.weights > 0.0).sum())} kernels",
+        "support": f"{support} of {problem.n_samples} samples, {kernels}",
         "status": f"{solution.status.name.lower().replace('_', ' ')}: {solution.status.value}",
     }
     out.print()

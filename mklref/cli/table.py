@@ -13,6 +13,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from mklref import datasets
 from mklref._files import replacing
+from mklref._validate import counted
 from mklref.cli import render
 from mklref.cli.learning import RULES
 from mklref.cli.problem import is_table
@@ -178,7 +179,7 @@ def read_messy(arguments: Any) -> MessyTable:
     if smallest < arguments.folds:
         few = f"fewer than --folds {arguments.folds}; give fewer folds"
         if classes:
-            raise InvalidTarget(f"the smallest class has {smallest} samples, {few}, or drop the class.")
+            raise InvalidTarget(f"the smallest class has {counted(smallest, 'sample')}, {few}, or drop the class.")
         raise InvalidTarget(f"there are {smallest} samples, {few}.")
     left = f"; {int(np.sum(~known))} without a target left out" if not known.all() else ""
     facts = {

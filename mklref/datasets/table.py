@@ -19,7 +19,7 @@ import numpy as np
 from mklref._files import checked_path
 from mklref._typing import Array
 from mklref._untrusted import gzip_size, limit, lines_of, require_room
-from mklref._validate import checked_flag, checked_words
+from mklref._validate import checked_flag, checked_words, counted
 from mklref.datasets.record import Dataset
 from mklref.exceptions import InvalidInput, InvalidParameter
 
@@ -56,8 +56,8 @@ def read_csv(
     check_header(path, header)
     if len(header) < 2:
         raise InvalidInput(
-            f"{path} has {len(header)} columns; expected a header with variables and a target, separated by a comma, "
-            "semicolon, tab or |."
+            f"{path} has {counted(len(header), 'column')}; expected a header with variables and a target, separated "
+            "by a comma, semicolon, tab or |."
         )
     unknown = sorted(set(ignore) - set(header))
     if unknown:

@@ -127,7 +127,8 @@ def _explained(values: Array) -> float:
 def _strange(known: Sequence[str], values: Array, what: str) -> str:
     cells = [cell for cell, value in zip(known, values, strict=True) if np.isnan(value)]
     shown = ", ".join(repr(cell[:20]) for cell in dict.fromkeys(cells))
-    return f"{len(cells)} cells are no {what} and count as missing: {shown[:80]}" if cells else ""
+    said = "1 cell is no {} and counts" if len(cells) == 1 else f"{len(cells)} cells are no {{}}s and count"
+    return f"{said.format(what)} as missing: {shown[:80]}" if cells else ""
 
 
 def _number(known: Sequence[str]) -> Reading | None:
@@ -136,7 +137,7 @@ def _number(known: Sequence[str]) -> Reading | None:
     if _explained(found) < ENOUGH:
         return None
     values = found[np.isfinite(found)]
-    if strange := _strange(known, found, "numbers"):
+    if strange := _strange(known, found, "number"):
         return Reading("number", notation, strange, "category")
     if notation[1:]:
         return Reading("number", notation, f"all end in {notation[1:]!r}, taken for a unit", "category")
@@ -186,7 +187,7 @@ def _date(known: Sequence[str], orders: Sequence[str] = tuple(DATES)) -> Reading
         return None
     others = [other for other, values in found.items() if not np.array_equal(values, found[order], equal_nan=True)]
     others = [other for other in others if _explained(found[other]) == _explained(found[order])]
-    notes = [_strange(known, found[order], "dates")]
+    notes = [_strange(known, found[order], "date")]
     if others:
         notes.append(f"{known[0]!r} is read as {SPELLED[order]}")
     option = f"date:{others[0]}" if others else "category" if notes[0] else ""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._validate import counted
 from mklref.datasets import Dataset, read_csv
 from mklref.datasets.frames import read_frame, require_pandas
 from mklref.estimators.cells import cells_of, read
@@ -88,7 +89,8 @@ def targets_of_column(column: Any, missing: Collection[str] = ()) -> tuple[Any, 
 def columns_used(encoder: TableEncoder) -> str:
     """How many variables there are, of how many columns."""
     used = sum(bool(column.names) for column in encoder.columns_)
-    return f"{len(encoder.get_feature_names_out())} variables from {used} of {len(encoder.columns_)} columns"
+    variables = counted(len(encoder.get_feature_names_out()), "variable")
+    return f"{variables} from {used} of {counted(len(encoder.columns_), 'column')}"
 
 
 def alternatives(encoder: TableEncoder) -> dict[str, str]:

@@ -18,6 +18,7 @@ from mklref import _display, primer as primers, reference
 from mklref._latex import PRIMERS, mathml, problem_statement, statement as latex
 from mklref._ranges import WeightRanges, weight_ranges
 from mklref._typing import Array
+from mklref._validate import counted
 from mklref.certificate import Certificate
 from mklref.exceptions import MKLError, NotApplicable
 from mklref.explore import state as states, views, walk as walks, work
@@ -148,7 +149,7 @@ def optimum(shown: Shown, ranges: WeightRanges | str = "") -> str:
     else:
         note, lines = ranges or _how_unique(shown.problem.regularizer), None
     status = shown.solution.status.value if shown.finished else "The solver goes on; this is proved so far."
-    count = f"{steps} iteration{'s' * (steps != 1)} in {shown.seconds * 1e3:.0f} ms"
+    count = f"{counted(steps, 'iteration')} in {shown.seconds * 1e3:.0f} ms"
     facts = f"<p>{escape(settings(shown))}.<br>{count}. {status}</p>"
     closed = _display.interval(bounds.lower, bounds.upper, bounds.relative_gap)
     weights = _display.weights(shown.solution.weights, shown.names, lines)
@@ -193,7 +194,7 @@ def decision(shown: Shown) -> str:
         return views.decision(X, shown.problem.y, _blocks(shown.kernels), shown.names, shown.solution) + rings
     beta = np.abs(shown.solution.dual_coef)
     support = int((beta > 1e-6 * beta.max()).sum())
-    count = f"{X.shape[1]} variable{'s' * (X.shape[1] != 1)}"
+    count = counted(X.shape[1], "variable")
     return f"<p>{count}: no picture. {support} of {len(beta)} samples have a dual variable.</p>"
 
 

@@ -80,7 +80,8 @@ def _check(data: str) -> None:
 
     known = (*GENERATED, *BUNDLED)
     if data not in known and (not Path(data).is_file() or Path(data).suffix in SUFFIXES):
-        raise InvalidParameter(f"data = {data!r} is neither a table nor one of {', '.join(known)}; give a CSV file.")
+        what = "no table" if Path(data).exists() else "no file that is there"
+        raise InvalidParameter(f"data = {data!r} is {what}, and not one of {', '.join(known)}; give a CSV file.")
 
 
 def listen(port: int) -> socket.socket:

@@ -14,6 +14,7 @@ import numpy as np
 from mklref import _display
 from mklref._display import BLUE, ORANGE
 from mklref._typing import Array
+from mklref._validate import counted
 from mklref.certificate import certify
 from mklref.equivalences import EQUIVALENCES, NONE, Equivalence, leaving
 from mklref.exceptions import MKLError
@@ -165,7 +166,7 @@ def graph(start: str, way: Sequence[tuple[str, str]], ahead: Sequence[Equivalenc
             f'stroke-width="{2 if name == here else 0.7}"/>'
             f'<text x="{x}" y="{y + 4}" font-size="12" text-anchor="middle" fill="currentColor">{words}</text>'
         )
-    label = f"The graph of equivalences: {len(way)} steps from {PLACES[start][2]}, now at {PLACES[here][2]}"
+    label = f"The graph of equivalences: {counted(len(way), 'step')} from {PLACES[start][2]}, now at {PLACES[here][2]}"
     return (
         f'<div style="overflow-x:auto"><svg role="img" aria-label="{label}" viewBox="0 0 660 305" '
         f'style="min-width:540px;width:100%;max-width:760px">{"".join(drawn)}</svg></div>'

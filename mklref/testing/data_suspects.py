@@ -17,7 +17,7 @@ from mklref.kernels.stack import ArrayStack
 from mklref.kernels.transforms import Normalizer
 from mklref.problem import Problem
 from mklref.regularizers import Fixed
-from mklref.testing.faults import Point, Reading, meant, optimal_for, restated, scaled, sensible, some
+from mklref.testing.faults import Point, Reading, meant, optimal_for, restated, scaled, sensible, some, some_samples
 from mklref.testing.implied import common, fitted_factors, implied_costs, least_counts, scores_of, weights_of
 from mklref.testing.weight_suspects import free_samples, weights_of_the_machine
 
@@ -253,12 +253,10 @@ def counted_samples(problem: Problem, point: Point) -> Iterator[Reading]:
     if not len(out) + len(more) or (count == 1.0).sum() < problem.n_samples / 2:
         return
     if len(out):
-        text = (
-            f"it is optimal without the samples {some(out)}" + f", with {some(more)} repeated" * bool(len(more)) + "."
-        )
+        text = f"it is optimal without {some_samples(out)}" + f", with {some(more)} repeated" * bool(len(more)) + "."
         yield from restated("dropped samples", text, problem, point, sample_weight=weight)
     else:
-        text = f"a problem in which the samples {some(more)} are repeated"
+        text = f"a problem in which {some_samples(more)} {'is' if len(more) == 1 else 'are'} repeated"
         yield from optimal_for("duplicated samples", text, problem, point, sample_weight=weight)
 
 

@@ -156,6 +156,11 @@ def sensible(value: float) -> tuple[float, bool]:
     return (short, False) if near else (float(value), True)
 
 
+def some_samples(where: Any) -> str:
+    """The first samples by number, for a message."""
+    return f"sample{'s' * (len(where) != 1)} {some(where)}"
+
+
 def some(values: Any) -> str:
     """The first numbers, for a message."""
     shown = ", ".join(f"{value + 0.0:.4g}" for value in values[:6])  # not -0

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mklref._validate import written
+from mklref._validate import counted, written
 from mklref.certificate import certify, repair
 from mklref.certificate.bounds import dual_losses
 from mklref.certificate.intercept import intercept_objective, middle_intercept
@@ -24,7 +24,7 @@ from mklref.losses import LOSSES, EpsilonInsensitive, Logistic, Loss
 from mklref.problem import Problem
 from mklref.testing import data_suspects as data, weight_suspects as weights
 from mklref.testing.data_suspects import ENOUGH
-from mklref.testing.faults import Point, Reading, Suspect, meant, optimal_for, restated, sensible, some
+from mklref.testing.faults import Point, Reading, Suspect, meant, optimal_for, restated, sensible, some_samples
 from mklref.testing.implied import common, fitted_epsilon, implied_costs
 
 Mask = NDArray[np.bool_]
@@ -211,7 +211,8 @@ def _wrong_labels(problem: Problem, point: Point) -> tuple[Mask, Mask]:
 
 def _relabelled(problem: Problem, point: Point, flipped: Mask) -> Iterator[Reading]:
     if flipped.sum() <= len(flipped) // 2:
-        text = f"{int(flipped.sum())} labels are read the other way round: samples {some(np.flatnonzero(flipped))}."
+        labels = f"{counted(int(flipped.sum()), 'label')} {'is' if flipped.sum() == 1 else 'are'}"
+        text = f"{labels} read the other way round: {some_samples(np.flatnonzero(flipped))}."
         y = np.where(flipped, -problem.y, problem.y)
         yield from restated("relabelled samples", text, problem, point, y=y)
 

@@ -67,7 +67,7 @@ def test_the_page_shows_what_is_certified_and_follows_its_controls(tab, explorer
     tab.get_by_text(AGREES).first.wait_for()
     assert tab.locator("math, .katex").count() > 0
     tab.get_by_role("button", name=re.compile("ivanov to tikhonov")).click()
-    tab.get_by_label("1 steps from Ivanov: lp ball, now at Tikhonov").wait_for()
+    tab.get_by_label("1 step from Ivanov: lp ball, now at Tikhonov").wait_for()
     tab.wait_for_function("location.search.includes('walk=ivanov')")
 
 
@@ -153,7 +153,7 @@ def test_what_takes_long_is_said_and_does_not_hold_up_the_next_touch(tab, explor
 def test_a_walk_by_keyboard_goes_on(tab, explorer):
     open_page(tab, explorer, SMALL)
     tab.get_by_role("button", name=re.compile("^ivanov to tikhonov")).press("Enter")
-    tab.get_by_label("1 steps from Ivanov: lp ball, now at Tikhonov").wait_for()
+    tab.get_by_label("1 step from Ivanov: lp ball, now at Tikhonov").wait_for()
     assert tab.evaluate("document.activeElement.textContent") not in ("back", "")
     tab.get_by_role("button", name="back").press("Enter")
     tab.get_by_label("0 steps from Ivanov").wait_for()

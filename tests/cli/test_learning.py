@@ -392,3 +392,5 @@ def test_the_smallest_class_may_have_a_sample_for_each_fold(tmp_path, refused):
     options = ["fit", str(table), "--C", "1", "--p", "1", "--kernels", "linear, rbf(1)", "--test", "none"]
     assert main([*options, "--folds", "3"]) == 0
     assert "the smallest class has 3 samples, fewer than --folds 4" in refused([*options, "--folds", "4"])
+    table.write_text(table.read_text() + "9,0,one\n")
+    assert "the smallest class has 1 sample, fewer than --folds 2" in refused([*options, "--folds", "2"])

@@ -216,7 +216,7 @@ def test_many_kernels_are_cut_to_the_largest(capsys):
     weights = np.linspace(0.0, 1.0, 100)
     render.show_weights(render.console(), [f"K{m}" for m in range(100)], {"native": weights})
     out = capsys.readouterr().out
-    assert "60 kernels of smaller weight are not shown" in out
+    assert "60 kernels of smaller weight, not shown" in out
     assert "K99" in out
     assert "K59 " not in out
 

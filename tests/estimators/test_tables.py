@@ -39,7 +39,7 @@ from mklref.model_selection import evaluate
         (["1,234.5", "$ 12", "7 %"], "number", ".", "", ""),
         (["1 234", "12'345", "7"], "number", ".", "", ""),
         (["1,234", "5,678", "9,012"], "number", ".", "number:,", "'1,234' is read as 1234"),
-        (["1.2"] * 19 + ["<1"], "number", ".", "category", "1 cells are no numbers and count as missing: '<1'"),
+        (["1.2"] * 19 + ["<1"], "number", ".", "category", "1 cell is no number and counts as missing: '<1'"),
         (["1", "2", "3"] * 5, "number", ".", "category", "whole numbers of 3 values, taken by their size"),
         ([str(i) for i in range(3, 13)], "leave", "", "number", "it counts the rows"),
         (["3", "4", "5", "7"], "number", ".", "leave", "it may count the rows"),  # as doses may, by design
@@ -51,7 +51,7 @@ from mklref.model_selection import evaluate
         (["2020-01-31T08:15:00.250+02:00", "2020-02-01 9:00Z"], "date", "ymd", "", ""),
         (["8:15", "23:59:30"], "date", "time", "", ""),
         (["20200131", "20200201"], "date", "ymd", "number", "'20200131' is read as year, month and day"),
-        (["1.2.2020"] * 19 + ["soon"], "date", "dmy", "category", "1 cells are no dates and count as missing: 'soon'"),
+        (["1.2.2020"] * 19 + ["soon"], "date", "dmy", "category", "1 cell is no date and counts as missing: 'soon'"),
         (["1,75 m", "1,8 m"], "number", ",m", "category", "all end in 'm', taken for a unit"),
         (["(1,200.50)", "EUR 3", "−7"], "number", ".", "", ""),  # a minus, not a hyphen
         (["0815", "4711", "0815", "4711"], "category", "", "number", "codes such as '0815' and no numbers"),

@@ -323,7 +323,7 @@ def test_certify_exits_with_its_verdict(vectors, tmp_path, run, refused):
         ([*command, str(tmp_path / "nothing.npz")], "nothing.npz: No such file or directory."),
         ([*command, str(tmp_path)], "hinge-l1.json is none; give two files, or two directories."),
         ([*command, str(tmp_path / "good.txt")], "good.txt: No such file or directory."),
-        ([*good, "--tol", "0"], "--tol = 0.0 must lie in"),
+        ([*good, "--tol", "0"], "argument --tol: 0 must lie in (0, 1)"),
         ([*good, "--report", page], "--report is for directories"),
         ([*good, "--save", "nowhere/c.json"], "cannot write nowhere/c.json"),
     ):

@@ -296,7 +296,8 @@ def test_only_a_directory_of_an_earlier_run_is_written_into(tmp_path, refused):
     (tmp_path / "report.html").write_text("of somebody else")
     assert main(run) == 2
     assert {path.read_text() for path in tmp_path.iterdir()} == {"of somebody else"}
-    assert "takes no files from you" in refused([*run[:3], "--out", str(tmp_path / "other.html" / "deep")])
+    for out in ("other.html", "other.html/deep"):
+        assert "is a file, and results are several" in refused([*run[:3], "--out", str(tmp_path / out)])
 
 
 def test_a_finished_cell_is_run_again_by_force_alone(tmp_path, monkeypatch, refused):

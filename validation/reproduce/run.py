@@ -206,7 +206,9 @@ def require_own(out: Path, force: bool) -> None:
     from validation.reproduce.report import PAGE, TITLE
 
     home = next(path for path in (out.absolute(), *out.absolute().parents) if path.exists())
-    if not (home.is_dir() and os.access(home, os.W_OK)):
+    if not home.is_dir():
+        raise InvalidParameter(f"cannot write into {out}: {home} is a file, and results are several. Give a directory.")
+    if not os.access(home, os.W_OK):
         raise InvalidParameter(f"cannot write into {out}: {home} takes no files from you. Give another directory.")
     if force or not out.is_dir() or not any(out.iterdir()):
         return
