@@ -292,7 +292,8 @@ def checked_array(
     array = as_float_array(data, label, error)
     if array.ndim != len(shape) or any(n != m and isinstance(n, int) for n, m in zip(shape, array.shape, strict=True)):
         expected = str(shape).replace("'", "")
-        raise error(f"{label} has shape {array.shape}; expected {expected}{remedy}.")
+        turned = "; it is its transpose" if array.shape[::-1] == shape else ""
+        raise error(f"{label} has shape {array.shape}; expected {expected}{turned or remedy}.")
     require_finite(array, label, error, remedy="")  # of what a solver returned there is no sample to drop
     return array.astype(np.float64, copy=False)
 

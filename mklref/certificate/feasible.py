@@ -75,7 +75,8 @@ def of_all_machines(problem: Problem, violations: Iterable[Violations]) -> Viola
 
 def checked_dual(problem: Problem, dual_coef: Any) -> list[Array]:
     """beta of each machine, finite and of the right shape; else an error."""
-    remedy = ", a number for each sample, 0 where it is no support vector"
+    number = "alpha - alpha*" if problem.loss.targets == "real" else "a number"
+    remedy = f", {number} for each sample, 0 where it is no support vector"
     require_named("dual_coef", last_names(dual_coef), problem.kernels.sample_names)
     return problem.split(checked_array(dual_coef, "dual_coef", problem.dual_shape, remedy))
 
@@ -87,7 +88,7 @@ def checked_intercepts(problem: Problem, intercept: Any) -> list[float]:
         number = intercept.item() if type(intercept) is np.ndarray and intercept.size == 1 else intercept
         values = [checked_number("intercept", number, "(-inf, inf)", np.isfinite, remedy)]
     else:
-        values = checked_array(intercept, "intercepts", (len(problem.machines),)).tolist()
+        values = checked_array(intercept, "intercept", (len(problem.machines),), ", one for each machine").tolist()
     for value in values:
         if not problem.intercept and value != 0.0:
             raise InvalidParameter(f"intercept = {value!r} must be 0: the problem has no intercept.")

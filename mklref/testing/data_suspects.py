@@ -108,6 +108,12 @@ def normalized_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
         shown = formula if which == "K" else f"{formula}, {which}"
         text = f"kernels that were normalised inside the solver ({name}: {shown})"
         yield from optimal_for("normalised kernels", text, problem, point, kernels=kernels)
+        if point.weights is not None and which == "K" and name != "spherical":  # a factor for each kernel
+            own = problem.kernels.traces()
+            factors = np.divide(kernels.traces(), own, where=own > 0.0, out=np.ones(len(own)))
+            moved = point._replace(weights=point.weights / factors)
+            text += ", whose weights were returned for K"
+            yield from optimal_for("normalised kernels", text, problem, moved, kernels=kernels)
 
 
 def centered_kernels(problem: Problem, point: Point) -> Iterator[Reading]:

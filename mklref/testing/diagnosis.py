@@ -22,9 +22,9 @@ from mklref.regularizers import Fixed
 from mklref.solution import Solution
 from mklref.testing.answer import Answer, as_answer
 from mklref.testing.claims import PLAUSIBLE, claim, claimed_convergence, false_claims, objectives_elsewhere
-from mklref.testing.faults import Finding, Point, Reading, Suspect, some
+from mklref.testing.faults import Finding, Point, Reading, Suspect, also, some, zeros
 from mklref.testing.implied import fitting_weights
-from mklref.testing.suspects import EXACT, FITTED, HALVES, INNER, LAST, OF_ALL
+from mklref.testing.suspects import EXACT, FITTED, HALVES, INNER, LAST, OF_ALL, OF_THEIR_WEIGHTS
 from mklref.testing.weight_suspects import weights_of_the_machine
 
 PLAUSIBLE_IF_FITTED = 1e-3
@@ -248,7 +248,7 @@ def _why_not_optimal(
     bounds = f"The relative gap is {gap:.1e}, allowed {tol:.1e}."
     rounded = _rounded(problem, point) if gap <= ROUNDED else ""
     tiers = [(EXACT, PLAUSIBLE)]
-    if not (zero := _zeros(point)):  # which another problem may want, but nothing can be fitted to
+    if not (zero := zeros(point)):  # which another problem may want, but nothing can be fitted to
         tiers += [*((suspects, PLAUSIBLE_IF_FITTED) for suspects in (FITTED, HALVES, LAST)), (INNER, PLAUSIBLE)]
     fitting = next(
         filter(None, (plausible(problem, point, suspects, certificate, tol, share) for suspects, share in tiers)), []
@@ -258,7 +258,7 @@ def _why_not_optimal(
         solved = [(left, reading) for left, reading in rest if reading.fault == "machine not solved"]
         fitting = solved or [*fitting, *rest]  # weights whose machine is optimal are
     if zero and not (fitting and point.dual_coef.any()):
-        text = f"{' and '.join(zero)} are all 0. {_also(fitting)}{bounds}"
+        text = f"{' and '.join(zero)} are all 0. {also(fitting)}{bounds}"
         yield Finding("zero answer", text, tuple(other.fault for _, other in fitting))
     elif fitting:
         (left, first), *others = fitting
@@ -268,7 +268,7 @@ def _why_not_optimal(
         text = f"{rounded}{first.text}"
         text = f"{text.rstrip('.')}; a gap of {left:.0e} is left." if left > tol else text
         elsewhere = objectives_elsewhere(problem, [reading for _, reading in fitting])
-        yield Finding(faults[0], f"{text} {_also(others)}{bounds}", tuple(faults[1:]), elsewhere)
+        yield Finding(faults[0], f"{text} {also(others)}{bounds}", tuple(faults[1:]), elsewhere)
     elif gap > CLOSE and (text := _other_weights(problem, point, gap, tol)):
         yield Finding("weights of another iterate", f"{text} {bounds}")
     else:
@@ -286,7 +286,7 @@ def _why_not_each_machine(
 ) -> Iterator[Finding]:
     """What is wrong with each machine at these weights, or, where nothing is, with the weights."""
     bounds = f"The relative gap is {gap:.1e}, allowed {tol:.1e}."
-    if zero := _zeros(point):
+    if zero := zeros(point):
         yield Finding("zero answer", f"{' and '.join(zero)} are all 0. {bounds}")
         return
     if (theta := point.weights) is None:
@@ -294,10 +294,10 @@ def _why_not_each_machine(
     if not theta.any():  # no kernel sees this dual point, and a machine without kernels is none
         yield Finding("not converged", f"No kernel has a positive weight. {bounds}")
         return
-    for reading in _readings(OF_ALL, problem, point._replace(weights=theta)):
-        if _bounds(reading)[1] <= max(PLAUSIBLE * min(gap, 1.0), tol):
-            yield Finding(reading.fault, f"{reading.text} {bounds}", (), objectives_elsewhere(problem, [reading]))
-            return
+    point = point._replace(weights=theta)
+    if common := _of_all(OF_ALL, problem, point, max(PLAUSIBLE * min(gap, 1.0), tol), bounds):
+        yield common
+        return
     fixed = Fixed(theta)
     b: Any = [None] * len(problem.machines) if point.intercept is None else point.intercept
     wrong: dict[str, list[tuple[int, Finding]]] = {}
@@ -314,8 +314,18 @@ def _why_not_each_machine(
         which = ", ".join(str(p) for p, _ in found)
         yield Finding(fault, f"Machine {which} of {len(betas)}: {found[0][1].text}", found[0][1].others)
     if not wrong:
+        most = max(PLAUSIBLE_IF_FITTED * min(gap, 1.0), tol)
         fault = "inaccurate" if gap <= CLOSE else "weights not optimal"
-        yield Finding(fault, f"Every machine is solved for these weights. {bounds}")
+        solved = Finding(fault, f"Every machine is solved for these weights. {bounds}")
+        yield _of_all(OF_THEIR_WEIGHTS, problem, point, most, bounds) or solved
+
+
+def _of_all(suspects: Iterable[Suspect], problem: Problem, point: Point, most: float, bounds: str) -> Finding | None:
+    """The first reading of all machines together that leaves no larger gap."""
+    for reading in _readings(suspects, problem, point):
+        if _bounds(reading)[1] <= most:
+            return Finding(reading.fault, f"{reading.text} {bounds}", (), objectives_elsewhere(problem, [reading]))
+    return None
 
 
 def _other_weights(problem: Problem, point: Point, gap: float, tol: float) -> str:
@@ -325,11 +335,6 @@ def _other_weights(problem: Problem, point: Point, gap: float, tol: float) -> st
         if _bounds(other)[1] <= max(PLAUSIBLE_IF_FITTED * min(gap, 1.0), tol):
             return f"dual_coef is optimal with the weights {some(theta)}, not with those returned."
     return ""
-
-
-def _zeros(point: Point) -> list[str]:
-    arrays = {"dual_coef": point.dual_coef, "weights": point.weights}
-    return [name for name, given in arrays.items() if given is not None and not given.any()]
 
 
 def _rounded(problem: Problem, point: Point) -> str:
@@ -342,14 +347,6 @@ def _rounded(problem: Problem, point: Point) -> str:
         if all(float(format(x, form)) == x for x in fine):
             return f"its numbers are rounded to {words} (write 17 digits): "
     return "its numbers are of single precision: " if np.all(fine == fine.astype(np.float32)) else ""
-
-
-def _also(others: list[tuple[float, Reading]]) -> str:
-    """Readings that fit as well, each with the gap that it leaves."""
-    if not others:
-        return ""
-    shown = "; ".join(f"{reading.fault} (gap {left:.0e}): {reading.text.removesuffix('.')}" for left, reading in others)
-    return f"As well fits {shown}. "
 
 
 def _bounds(reading: Reading) -> tuple[float, float, float, float]:

@@ -110,6 +110,20 @@ class Reading(NamedTuple):
     """Whether a number was fitted that nobody could have meant: readings without one are simpler."""
 
 
+def zeros(point: Point) -> list[str]:
+    """Which halves of a point are all 0."""
+    arrays = {"dual_coef": point.dual_coef, "weights": point.weights}
+    return [name for name, given in arrays.items() if given is not None and not given.any()]
+
+
+def also(others: list[tuple[float, Reading]]) -> str:
+    """Readings that fit as well, each with the gap that it leaves."""
+    if not others:
+        return ""
+    shown = "; ".join(f"{reading.fault} (gap {left:.0e}): {reading.text.removesuffix('.')}" for left, reading in others)
+    return f"As well fits {shown}. "
+
+
 Suspect = Callable[[Problem, Point], Iterator[Reading]]
 
 

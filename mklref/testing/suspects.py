@@ -289,6 +289,7 @@ FITTED: tuple[Suspect, ...] = (
     data.factors_that_fit,
     weights.used_kernels,
     weights.smaller_balls,
+    weights.shares,
 )
 """Suspects that adapt to the point, and therefore have to fit better; those that explain all kernels come first."""
 
@@ -301,5 +302,8 @@ INNER: tuple[Suspect, ...] = (weights.inner_machine,)
 LAST: tuple[Suspect, ...] = (weights.other_weights, *INNER)
 """They do not: one half of the point is right."""
 
-OF_ALL: tuple[Suspect, ...] = (weights.spheres, permuted_machines)
+OF_ALL: tuple[Suspect, ...] = (weights.spheres, weights.shares, permuted_machines)
 """What all machines of a problem have in common, to be tried before each one by itself."""
+
+OF_THEIR_WEIGHTS: tuple[Suspect, ...] = (data.normalized_kernels, weights.other_regularizers)
+"""The same, to be tried where each machine is solved for these weights."""

@@ -29,6 +29,14 @@ def spheres(problem: Problem, point: Point) -> Iterator[Reading]:
         yield Reading("weights on another sphere", text, problem, rescaled)
 
 
+def shares(problem: Problem, point: Point) -> Iterator[Reading]:
+    """Weights that were rescaled with dual_coef, so that the function stays."""
+    for text, scale, rescaled in _rescaled(problem, point):
+        moved = rescaled._replace(dual_coef=point.dual_coef / scale)
+        text = f"{text.removesuffix('.')}, with 1/{scale:.6g} times dual_coef: the function is optimal."
+        yield Reading("weights on another sphere", text, problem, moved)
+
+
 def smaller_balls(problem: Problem, point: Point) -> Iterator[Reading]:
     """The problem solved with weights in another ball, which is that of other kernels: P(K; t) = P(t K; 1)."""
     for text, scale, rescaled in _rescaled(problem, point):
@@ -77,7 +85,8 @@ def other_regularizers(problem: Problem, point: Point) -> Iterator[Reading]:
 def _turned(own: reg.Regularizer) -> dict[str, reg.Regularizer]:
     """Other groups, parameters in each other's place, or their reciprocals, and in words what became of them."""
     if isinstance(own, reg.WeightedL1):
-        return {f"1/omega in place of the omega of {own}": reg.WeightedL1(1.0 / own.omega)}
+        powers = {"1/omega": -1.0, "omega^2": 2.0, "sqrt(omega)": 0.5}
+        return {f"{text} in place of the omega of {own}": reg.WeightedL1(own.omega**e) for text, e in powers.items()}
     if isinstance(own, reg.WeightedLp):
         return {f"1/scale in place of the scale of {own}": reg.WeightedLp(own.p, 1.0 / own.scale)}
     if not isinstance(own, reg.Groups):
@@ -296,7 +305,7 @@ def _penalties(problem: Problem, point: Point, p: float) -> Iterator[reg.Regular
     """mu ||theta||_p^2 with the mu that fits, ||theta||_p = ||(g_m^2)_m||_{p*} / (4 mu)."""
     size = 0.0 if point.weights is None else p_norm(point.weights, p)
     if size > 0.0:
-        mu = p_norm(problem.kernels.quadratic(point.dual_coef), conjugate_exponent(p)) / (4.0 * size)
+        mu = p_norm(dual_norms(problem, point.dual_coef) ** 2, conjugate_exponent(p)) / (4.0 * size)
         yield from (reg.Tikhonov(p, short) for short in meant(mu, {}, digits=2).values() if short > 0.0)
 
 
@@ -304,7 +313,7 @@ def _fitting(problem: Problem, point: Point) -> Iterator[reg.Regularizer]:
     """The lp ball, block norm and elastic nets whose closed forms fit weights and dual norms best."""
     if point.weights is None:
         return
-    g = problem.kernels.norms(point.dual_coef)
+    g = dual_norms(problem, point.dual_coef)
     used = (point.weights > 1e-6 * point.weights.max()) & (g > 0.0) & np.isfinite(point.weights * g * g)
     theta, g = point.weights[used], g[used]
     if len(g) < 2 or np.ptp(np.log(g)) < 1e-6:

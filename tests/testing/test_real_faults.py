@@ -78,7 +78,7 @@ def test_the_fault_is_named_first(what):
         ("epsilon in units of the deviation", "epsilon = epsilon std(y)"),
         ("logistic loss with base 2", "logistic loss with base 2"),
         ("sample weights used twice", "sample weights that are used twice"),
-        ("the last samples never read", "without the samples 21, 22, 23"),
+        ("the last samples never read", "without samples 21, 22, 23"),
         ("three samples read twice", "the samples 0, 1, 2 are repeated"),
         ("b^2/2 in the objective", "lam = 1:"),
         ("norm that is not squared, p > 1", "the dual norm is 1"),
@@ -173,6 +173,8 @@ def test_a_loss_for_other_targets_is_named_where_these_are_labels(loss, other):
     [
         (Groups([(0, 1), (2, 3)], p=0.3, q=0.7), Groups([(0, 1), (2, 3)], p=0.7, q=0.3), "p and q exchanged of Groups"),
         (WeightedL1([1.0, 2.0, 4.0, 3.0]), WeightedL1([1.0, 1 / 2, 1 / 4, 1 / 3]), "1/omega in place of the omega of"),
+        (WeightedL1([1.0, 1.2, 0.8, 0.9]), WeightedL1([1.0, 1.44, 0.64, 0.81]), "omega^2 in place of the omega of"),
+        (WeightedL1([1.0, 1.44, 0.64, 0.81]), WeightedL1([1.0, 1.2, 0.8, 0.9]), "sqrt(omega) in place of the omega"),
         (WeightedLp(2, [1.0, 2.0, 4.0, 3.0]), WeightedLp(2, [1.0, 1 / 2, 1 / 4, 1 / 3]), "1/scale in place of the"),
         (L2, Tikhonov(2, 0.3), f"{Tikhonov(2, 0.3)}, the problem has Lp(2)"),  # weights on no sphere are more to say
         (L2, HalfPower(4 / 3), f"{HalfPower(4 / 3)}, the problem has Lp(2)"),

@@ -86,7 +86,7 @@ def test_several_machines_go_from_file_to_file(name, saved, tmp_path, run):
     (tmp_path / "s").mkdir()
     stated, answer = str(tmp_path / "p" / "one.json"), str(tmp_path / "s" / f"one.{saved}")
     write_record(stated, record_of_problem(problem))
-    assert f"{len(problem.machines)} machines" in run(["solve", "--data", stated, "--save", answer]).out
+    assert f"{len(problem.machines)} machine" in run(["solve", "--data", stated, "--save", answer]).out
     for more in ([], ["--rigorous"]):
         assert main(["certify", stated, answer, *more]) == 0
     assert check_directory(tmp_path / "p", tmp_path / "s", rigorous=True).passed
