@@ -234,7 +234,12 @@ def as_array(data: Any, label: str, error: type[InvalidInput] = InvalidInput) ->
     return array
 
 
-def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKernel) -> FloatArray:
+def as_float_array(
+    data: Any,
+    label: str,
+    error: type[InvalidInput] = InvalidKernel,
+    remedy: str = "give real numbers (float64 or float32).",
+) -> FloatArray:
     """`data` as a float64 or float32 array, a view wherever possible; integers become float64.
 
     Refused is what a conversion would silently change: complex, boolean, object, sparse and masked data, numbers that
@@ -253,7 +258,7 @@ def as_float_array(data: Any, label: str, error: type[InvalidInput] = InvalidKer
     if kind not in "iuf":
         names = {"c": "complex", "b": "boolean", "O": "object"}
         what = f"{names.get(kind, str(array.dtype))} data" if array.ndim else shown(data)
-        raise InvalidType(f"{label} is {what}; give real numbers (float64 or float32).")
+        raise InvalidType(f"{label} is {what}; {remedy}")
     native = array.dtype.newbyteorder("=")
     if native in (np.float32, np.float64):
         return array.astype(native, copy=False)
@@ -300,7 +305,8 @@ def checked_array(
 
 def checked_targets(y: Any, n: int) -> Array:
     """Targets (n,) in float64, n >= 2, if `y` is an array of such finite numbers; else `InvalidTarget`."""
-    array = as_float_array(y, "y", InvalidTarget)
+    remedy = "give numbers: of two classes the labels -1 and 1, mklref.datasets.encode(y)[0]."
+    array = as_float_array(y, "y", InvalidTarget, remedy)
     if array.ndim != 1 or len(array) != n:
         raise InvalidTarget(f"y has shape {array.shape}, kernels are of order {n}; expected y of shape ({n},).")
     if n < 2:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from mklref import regularizers
-from mklref._names import Naming
+from mklref._names import Naming, kernel_names, require_named
 from mklref._validate import checked_choice, checked_flag, checked_members, checked_number, checked_real, checked_words
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.losses import LOSSES
@@ -35,7 +35,7 @@ class Answer:
     converged : bool, optional
         Whether the solver claims to have converged.
     sample_names, kernel_names : tuple of tuple of str
-        Each way in which the training samples and the kernels are named, compared where a file has them.
+        Each way in which the training samples and the kernels are named; compared with those of the problem.
     """
 
     dual_coef: Any
@@ -60,6 +60,8 @@ def as_answer(returned: Any) -> Answer:
             returned.objective,
             returned.certificate.lower,
             returned.status is Status.OPTIMAL,
+            returned.sample_names,
+            returned.kernel_names,
         )
     if isinstance(returned, tuple) and len(returned) == 3:
         return Answer(*returned)
@@ -68,6 +70,12 @@ def as_answer(returned: Any) -> Answer:
         f"the solver returned {type(returned).__name__}{size}; expected (dual_coef, weights, intercept), "
         "a mklref.Solution or a mklref.testing.Answer."
     )
+
+
+def require_same_names(problem: Problem, answer: Answer) -> None:
+    """Raise `InvalidInput` unless an answer that names samples or kernels names those of the problem, in order."""
+    require_named("the answer", answer.sample_names, problem.kernels.sample_names)
+    require_named("the answer", answer.kernel_names, kernel_names(problem.kernels), "kernels")
 
 
 def kinds_of(base: type) -> dict[str, type]:

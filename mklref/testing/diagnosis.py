@@ -20,7 +20,7 @@ from mklref.native import solve
 from mklref.problem import Problem, dual_norms, require_problem
 from mklref.regularizers import Fixed
 from mklref.solution import Solution
-from mklref.testing.answer import Answer, as_answer
+from mklref.testing.answer import Answer, as_answer, require_same_names
 from mklref.testing.claims import PLAUSIBLE, claim, claimed_convergence, false_claims, objectives_elsewhere
 from mklref.testing.faults import Finding, Point, Reading, Suspect, also, some, zeros
 from mklref.testing.implied import fitting_weights
@@ -98,6 +98,7 @@ def judge(
     checked_flag("suspects", suspects)
     answer = as_answer(answer)
     try:
+        require_same_names(problem, answer)
         certificate = certify(problem, answer.dual_coef, weights=answer.weights, intercept=answer.intercept)
         objective, lower = claim("objective", answer.objective), claim("lower", answer.lower)
         converged = claimed_convergence(answer.converged)

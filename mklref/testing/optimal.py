@@ -8,6 +8,7 @@ certify_many      the answers along a path, or many answers to one problem, for 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from mklref._crosscheck.row import distance, interval_size
 from mklref._display import outwards
 from mklref._validate import checked_array, checked_members, checked_real, checked_tolerance
 from mklref.certificate import Certificate, certify_each
-from mklref.exceptions import InvalidInput, InvalidType
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.problem import Problem, require_problem
-from mklref.testing.answer import Answer, as_answer
+from mklref.solution import Solution
+from mklref.testing.answer import Answer, as_answer, require_same_names
 from mklref.testing.claims import convention
 from mklref.testing.diagnosis import judge
 
@@ -38,8 +40,8 @@ def assert_optimal(
     Parameters
     ----------
     problem : Problem
-    dual_coef : array (n,), of P machines (P, n)
-        beta, signed: beta_i = alpha_i y_i in classification.
+    dual_coef : array (n,), of P machines (P, n), or Solution
+        beta, signed: beta_i = alpha_i y_i in classification. Of a solution its weights and intercept count as well.
     weights : array (M,), optional
         theta; by default the best ones for this dual point, which are looked for.
     intercept : float or array (P,), optional
@@ -53,10 +55,16 @@ def assert_optimal(
         The relative gap exceeds rtol, a constraint is violated by more than the square root of rtol (relative to
         the largest entry of the vector), or the arrays have the wrong shape or entries that are not finite.
     InvalidType, InvalidParameter
-        problem is no `Problem`; rtol is no number in (0, 1).
+        problem is no `Problem`; rtol is no number in (0, 1); a solution with weights or an intercept beside it.
     """
     tol = checked_tolerance("rtol", rtol)
-    verdict = judge(problem, Answer(dual_coef, weights, intercept), tol=tol)
+    answer = as_answer(dual_coef) if isinstance(dual_coef, Solution) else Answer(dual_coef)
+    given = {name: own for name, own in {"weights": weights, "intercept": intercept}.items() if own is not None}
+    if given and isinstance(dual_coef, Solution):
+        raise InvalidParameter(
+            f"{' and '.join(given)} go with an array; of a solution its own count. Give solution.dual_coef instead."
+        )
+    verdict = judge(problem, replace(answer, **given), tol=tol)
     if not verdict.passed:
         raise AssertionError(f"not optimal: {verdict.explain()}")
 
@@ -142,6 +150,8 @@ def certify_many(
         problems = [one.replace(C=cost) for one, cost in zip(problems, costs, strict=True)]
     if len(problems) != len(points):
         raise InvalidInput(f"{len(problems)} problems for {len(points)} answers; give one for each, or one for all.")
+    for one, point in zip(problems, points, strict=True):
+        require_same_names(one, point)
     if not points:
         return []
     return certify_each(

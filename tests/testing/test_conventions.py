@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from testing.planted import L2, L43, point, problem_of, solved
 
-from mklref import solve
+from mklref import Problem, solve
+from mklref.datasets import encode
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.multiclass import MulticlassProblem
 from mklref.regularizers import Fixed, Groups, Tikhonov
-from mklref.testing import Answer, assert_optimal, judge
+from mklref.testing import Answer, assert_optimal, certify_many, judge
 
 
 @pytest.mark.parametrize("regularizer", [L43, Tikhonov(2, 0.4), Groups([(0, 1), (2, 3)], p=0.5, q=0.5)])
@@ -68,3 +71,40 @@ def test_a_dual_point_of_another_shape_is_refused_with_what_it_may_be(shape, sai
     regression = problem_of("epsilon_insensitive")
     with pytest.raises(AssertionError, match=r"shape \(48,\); expected \(24,\), alpha - alpha\* for each sample"):
         assert_optimal(regression, np.ones(48))
+
+
+def test_a_solution_is_an_answer_with_its_own_weights_and_intercept():
+    problem = problem_of(regularizer=L2, C=0.3)
+    found = solve(problem, tol=1e-9)
+    assert_optimal(problem, found)
+    with pytest.raises(AssertionError, match=r"^not optimal: wrong intercept: "):
+        assert_optimal(problem, replace(found, intercept=found.intercept + 1.0))
+    with pytest.raises(InvalidParameter, match=r"weights and intercept go with an array; .* solution\.dual_coef"):
+        assert_optimal(problem, found, weights=found.weights, intercept=0.0)
+
+
+def test_an_answer_that_names_its_samples_in_another_order_is_refused():
+    """By name, where `certify` refuses it, and not as what its numbers look like."""
+    pandas = pytest.importorskip("pandas")
+    names = [f"s{i}" for i in range(24)]
+    frames = [pandas.DataFrame(K, names, names) for K in problem_of().kernels.dense()]
+    backwards = [frame.iloc[::-1, ::-1] for frame in frames]
+    problem = Problem(frames, problem_of().y, regularizer=L2)
+    found = solve(problem, tol=1e-9)
+    assert_optimal(problem, found)
+    other = Problem(backwards, problem.y[::-1], regularizer=L2)
+    with pytest.raises(
+        AssertionError, match=r"malformed answer: the kernels and the answer have their samples in diff"
+    ):
+        assert_optimal(other, found)
+    with pytest.raises(InvalidInput, match="the kernels and the answer have their samples in different orders"):
+        certify_many(other, [found])
+
+
+@pytest.mark.parametrize("y", [["a", "b"] * 12, np.arange(24) % 2 == 0], ids=["strings", "truth values"])
+def test_classes_that_are_no_numbers_are_refused_with_what_makes_labels_of_them(y):
+    with pytest.raises(
+        InvalidType, match=r"y is .* data; give numbers: .* labels -1 and 1, mklref\.datasets\.encode\(y"
+    ):
+        Problem(problem_of().kernels, y)
+    assert set(Problem(problem_of().kernels, encode(y)[0]).y) == {-1.0, 1.0}
