@@ -43,7 +43,13 @@ CONDITIONS = (
 
 @st.composite
 def gram_matrices(
-    draw: Any, n: int, *, max_kernels: int = 5, conditions: Sequence[str] = CONDITIONS, scales: Sequence[float] = (1.0,)
+    draw: Any,
+    n: int,
+    *,
+    min_kernels: int = 1,
+    max_kernels: int = 5,
+    conditions: Sequence[str] = CONDITIONS,
+    scales: Sequence[float] = (1.0,),
 ) -> Array:
     """Stacks (M, n, n) of positive semidefinite matrices.
 
@@ -51,8 +57,8 @@ def gram_matrices(
     ----------
     n : int
         Order of the matrices.
-    max_kernels : int
-        Largest number of them.
+    min_kernels, max_kernels : int
+        Fewest and most of them.
     conditions : sequence of str
         Of `CONDITIONS`, else `InvalidParameter`.
     scales : sequence of float
@@ -61,7 +67,7 @@ def gram_matrices(
     unknown = sorted(set(conditions) - set(CONDITIONS))
     if unknown or not conditions:
         raise InvalidParameter(f"conditions {unknown} are unknown; known ones: {', '.join(CONDITIONS)}.")
-    M = draw(st.integers(1, max_kernels))
+    M = draw(st.integers(min_kernels, max_kernels))
     condition = draw(st.sampled_from(tuple(conditions)))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     X = samples(rng, n)
@@ -100,8 +106,8 @@ def regularizers(n_kernels: int) -> st.SearchStrategy[Regularizer]:
 def problems(
     draw: Any,
     *,
-    losses: Sequence[str | Loss] | None = None,
-    regularizers: Sequence[str | Regularizer] | None = None,
+    losses: str | Loss | Sequence[str | Loss] | None = None,
+    regularizers: str | Regularizer | Sequence[str | Regularizer] | None = None,
     min_samples: int = 2,
     max_samples: int = 16,
     max_kernels: int = 5,
@@ -112,31 +118,44 @@ def problems(
 
     Parameters
     ----------
-    losses : sequence, optional
-        Names or instances; by default all losses.
-    regularizers : sequence, optional
-        Names or instances; by default those of `mklref.testing.strategies.regularizers`.
+    losses : str, Loss or sequence of them, optional
+        By default all losses.
+    regularizers : str, Regularizer or sequence of them, optional
+        By default those of `mklref.testing.strategies.regularizers`. With one that is made for a number of kernels,
+        such as `Groups`, problems have so many.
     min_samples, max_samples, max_kernels : int
         Sizes.
     conditions, scales
         As for `gram_matrices`.
     """
-    loss = as_loss(draw(st.sampled_from(tuple(losses or LOSSES))))
+    loss = as_loss(draw(st.sampled_from(tuple([losses] if isinstance(losses, str | Loss) else losses or LOSSES))))
     n = draw(st.integers(min_samples, max_samples))
-    K = draw(gram_matrices(n, max_kernels=max_kernels, conditions=conditions, scales=scales))
-    given = None if regularizers is None else st.sampled_from([as_regularizer(kind) for kind in regularizers])
-    any_of_them = _any_regularizer(len(K)) if given is None else given
-    regularizer = draw(any_of_them.filter(lambda kind: not (loss.intercept_cost and kind.degree == 1.0)))
+    if regularizers is None:
+        M = draw(st.integers(1, max_kernels))
+        kinds = _any_regularizer(M)
+    else:
+        given = [regularizers] if isinstance(regularizers, str | Regularizer) else regularizers
+        sizes = range(1, max_kernels + 1)
+        fitting = [(kind, size) for kind in map(as_regularizer, given) for size in sizes if _fits(kind, size)]
+        if not fitting:
+            raise InvalidParameter(f"no regularizer fits max_kernels = {max_kernels} kernels or fewer; raise it.")
+        M = draw(st.sampled_from(sorted({size for _, size in fitting})))
+        kinds = st.sampled_from([kind for kind, size in fitting if size == M])
+    K = draw(gram_matrices(n, min_kernels=M, max_kernels=M, conditions=conditions, scales=scales))
+    regularizer = draw(kinds.filter(lambda kind: not (loss.intercept_cost and kind.degree == 1.0)))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     C = draw(st.sampled_from((1.0, 0.01, 100.0)))
+    free = loss.intercept == "required" or (loss.intercept == "optional" and draw(st.booleans()))
+    weights = draw(st.sampled_from((None, 1.0))) and rng.uniform(0.3, 3.0, size=n)
+    least = 1.0 / (0.9 * (n if weights is None else weights.sum()))  # what the costs of one class have to sum to
     return Problem(
         K,
         targets(rng, samples(rng, n), loss),
-        C=max(C, 1.0 / (0.9 * n)) if loss.intercept_cost else C,
+        C=max(C, least) if loss.intercept_cost else C,
         loss=loss,
         regularizer=regularizer,
-        intercept=loss.intercept == "required" or (loss.intercept == "optional" and draw(st.booleans())),
-        sample_weight=draw(st.sampled_from((None, 1.0))) and rng.uniform(0.3, 3.0, size=n),
+        intercept=free,
+        sample_weight=weights,
     )
 
 
@@ -160,6 +179,15 @@ def answers(draw: Any, problem: Problem, *, feasible: bool = True) -> Answer:
         theta = draw(st.sampled_from((0.5, 2.0))) * theta
     b = float(rng.normal()) if problem.intercept else 0.0
     return Answer(beta, theta, draw(st.sampled_from((b, None))) if problem.intercept else 0.0)
+
+
+def _fits(regularizer: Regularizer, kernels: int) -> bool:
+    """Whether a regulariser takes so many kernels; Groups, fixed weights and others are made for a number."""
+    try:
+        regularizer.check(kernels)
+    except InvalidParameter:
+        return False
+    return True
 
 
 _any_regularizer = regularizers

@@ -17,7 +17,7 @@ from mklref.certificate import repair
 from mklref.exceptions import InvalidParameter, UnsafeFile
 from mklref.losses import LOSSES, EpsilonInsensitive
 from mklref.problem import Problem
-from mklref.regularizers import Lp
+from mklref.regularizers import Fixed, Groups, Lp
 from mklref.testing import assert_optimal, diagnosis
 from mklref.testing.answer import Answer
 from mklref.testing.data_suspects import centered_kernels, scaled_kernels
@@ -46,6 +46,27 @@ def test_weak_duality_for_random_points(problem):
     """And the native solver's claim is true for whatever is drawn."""
     found = solve(problem)
     assert_optimal(problem, found.dual_coef, weights=found.weights, intercept=found.intercept, rtol=1e-4)
+
+
+@FEW
+@given(problems(losses="hinge", regularizers=[Groups([[0, 2], [1]], p=0.5, q=0.5), Fixed([1.0, 2.0])]))
+def test_regularisers_that_are_made_for_a_number_of_kernels_get_so_many(problem):
+    assert problem.loss.name == "hinge"
+    assert problem.n_kernels == (3 if isinstance(problem.regularizer, Groups) else 2)
+
+
+def test_one_regulariser_is_enough_and_has_to_fit():
+    for kind, most in (("l2", 3), (Fixed(np.ones(4)), 4)):
+        drawn = problems(regularizers=kind, max_kernels=most)
+        assert find(drawn, lambda problem: problem.n_kernels >= 3, settings=SEARCH).n_kernels == most
+    with pytest.raises(InvalidParameter, match="no regularizer fits max_kernels = 3 kernels or fewer; raise it"):
+        find(problems(regularizers=Fixed(np.ones(4)), max_kernels=3), lambda _: True, settings=SEARCH)
+
+
+@settings(FEW, max_examples=200)
+@given(problems(losses="one_class", regularizers="l2", max_samples=3, max_kernels=1))
+def test_one_class_problems_are_feasible_whatever_their_samples_weigh(problem):
+    assert problem.costs.sum() >= 1.0
 
 
 @FEW
