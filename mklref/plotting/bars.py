@@ -180,7 +180,7 @@ def contributions(
     return ax
 
 
-def stability(found: Any, ax: Any = None, *, most: int = 30) -> Any:
+def stability(found: Any, *, most: int = 30, ax: Any = None) -> Any:
     """The share of fits that choose a kernel as a bar, with the median and the middle 90 % of its weights.
 
     Parameters

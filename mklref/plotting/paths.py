@@ -199,6 +199,10 @@ def _errors(ax: Any, places: Array, table: Array) -> None:
 
 
 def _history(solution: Any) -> Any:
+    if isinstance(solution, list | tuple):
+        raise InvalidInput(
+            "solutions is a sequence: give values, one for each, for a path, or a mapping of names for their gaps."
+        )
     if not len(getattr(solution, "history", ())):
         raise InvalidInput(
             f"the {type(solution).__name__} has no history: it was loaded from a file, is an estimator, or its solver "

@@ -86,7 +86,7 @@ def above(ax: Any, **options: Any) -> None:
 def numbers(data: Any, label: str) -> Array:
     """Finite numbers, or `InvalidInput`: what is none would be missing from a picture, which would not say so."""
     array = as_float_array(data, label, InvalidInput)
-    require_finite(array, label, InvalidInput)
+    require_finite(array, label, InvalidInput, remedy="")
     return array.astype(float, copy=False)
 
 

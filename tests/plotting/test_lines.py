@@ -251,6 +251,10 @@ def test_things_that_are_no_solutions(rng):
     for draw in (plotting.gap, plotting.weight_paths):
         with pytest.raises(InvalidInput, match=r"the MKLClassifier has no history: .* give what mklref.solve returns"):
             draw(model)
+        with pytest.raises(InvalidInput, match=r"solutions is a sequence: give values, .* or a mapping of names"):
+            draw([model, model])
+    with pytest.raises(InvalidInput, match=r"values\[0\] is inf; every entry must be finite\.$"):  # no sample to drop
+        plotting.path([np.inf], [model])
     assert plotting.path([1.0], [model]).lines[0].get_ydata().tolist() == [1]
     with pytest.raises(InvalidInput, match="y has 3 entries for 12 samples"):
         plotting.surface(model, X, X[:3, 0])
