@@ -48,6 +48,7 @@ def convention(problem: Problem, what: str, stated: float, value: float, allowed
         (n, "n times {}"),
         (1.0 / C, "1/C times {}: C divides the penalty in place of multiplying the losses"),
         (C, "C times {}"),
+        (1.0 / (C * n), "1/(C n) times {}: a mean of losses, and the penalty times 1/(C n)"),
     )
     found = [text.format(what) for ratio, text in multiples if abs(stated / ratio - value) <= allowed]
     return f" It is {', or '.join(found)}." if found and allowed <= PLAUSIBLE * abs(value) else ""

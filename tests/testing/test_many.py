@@ -131,6 +131,14 @@ def test_usual_suspects_are_named(problem, optimum, factor, hint):
         check_value(problem, factor * optimum)
 
 
+def test_the_value_of_a_mean_of_losses_is_named(problem):
+    """1/n sum_i V_i + lambda R, with lambda = 1/(C n)."""
+    changed = problem.replace(C=3.0)
+    value = native.solve(changed, tol=1e-9).objective / (3.0 * problem.n_samples)
+    with pytest.raises(AssertionError, match=r"1/\(C n\) times the optimal value: a mean of losses, and the penalty"):
+        check_value(changed, value)
+
+
 @pytest.mark.parametrize(("off", "named"), [(5e-4, True), (-5e-4, True), (5e-3, False), (-5e-3, False)])
 @pytest.mark.parametrize("ratio", [20, 1 / 20])
 def test_a_multiple_is_named_up_to_the_tolerance_of_the_optimal_value(problem, optimum, ratio, off, named):
