@@ -8,26 +8,36 @@ from __future__ import annotations
 
 import os
 import tempfile
-from argparse import Namespace
+from argparse import ArgumentTypeError, Namespace
 from collections.abc import Callable
 from glob import escape
 from itertools import chain, count
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from mklref._files import is_stream
 from mklref.exceptions import InvalidParameter, MKLWarning, warn
 
 
-class Input(str):
+class Name(str):
+    """A path, or the name of a data set."""
+
+    def __new__(cls, text: str) -> Self:
+        """Refuse the empty one of a variable that is not set in a shell, which would be taken for none."""
+        if not text:
+            raise ArgumentTypeError("the name is empty; give one, or leave the option out")
+        return super().__new__(cls, text)
+
+
+class Input(Name):
     """A file or directory that the command reads, or the name of a data set."""
 
 
-class Output(str):
+class Output(Name):
     """A file that the command writes."""
 
 
-class OutputDirectory(str):
+class OutputDirectory(Name):
     """A directory that the command fills."""
 
 

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 import mklref
 from mklref._conic import FORMULATIONS, SOLVERS
 from mklref._threads import cores
-from mklref.cli.files import Input, Output, OutputDirectory, add_force
+from mklref.cli.files import Input, Name, Output, OutputDirectory, add_force
 from mklref.cli.learning import (
     NORMALIZATIONS,
     add_commands,
@@ -209,7 +209,7 @@ def _add_reproduce(commands: Any) -> None:
     add = reproduce.add_argument
     add("name", metavar="NAME", nargs="?", help="an experiment, or all (with --list: all)")
     add("--quick", action="store_true", help="a small form of every experiment, on data that is here")
-    add("--out", metavar="DIR", help="results and report (reproduction, or reproduction-quick)")
+    add("--out", type=Name, metavar="DIR", help="results and report (reproduction, or reproduction-quick)")
     add("--cell", metavar="ID", help="run this one cell, and say what differs from the stored result")
     add("--stale", action="store_true", help="also run again what no commit, or code changed since, has made")
     add("--minutes", type=number, metavar="N", help="start no cell after so many minutes; the next run goes on")

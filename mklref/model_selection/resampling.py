@@ -162,7 +162,7 @@ class Stability:
         """
         from mklref.plotting import stability
 
-        return stability(self, ax, most=most)
+        return stability(self, most=most, ax=ax)
 
     def __str__(self) -> str:
         low, middle, high = self.quantiles()

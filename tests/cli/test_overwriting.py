@@ -17,7 +17,7 @@ import pytest
 import mklref
 from mklref import cli, native, report
 from mklref.cli import files, main, render
-from mklref.cli.files import Input, Output, OutputDirectory, deliver
+from mklref.cli.files import Input, Name, Output, OutputDirectory, deliver
 from mklref.cli.options import parser
 from mklref.exceptions import Interrupted, MKLWarning
 
@@ -51,7 +51,7 @@ def test_every_option_that_names_a_file_says_whether_it_is_read_or_written():
     words = ("FILE", "DATA", "NEW.csv", ".npz", "DIR", "PROBLEM", "SOLUTION")
     for name, command in commands().items():
         kinds = {action.type for action in command._actions if any(word in str(action.metavar) for word in words)}
-        assert kinds <= ({None} if name == "reproduce" else {Input, Output, OutputDirectory}), name
+        assert kinds <= ({None, Name} if name == "reproduce" else {Input, Output, OutputDirectory}), name
         writes = name == "reproduce" or kinds & {Output, OutputDirectory}
         assert ("--force" in command._option_string_actions) == bool(writes), name
 

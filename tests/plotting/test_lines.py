@@ -98,7 +98,10 @@ def test_points_are_the_contributions_of_the_samples(rng):
 
 def test_stability_is_the_share_of_fits_and_the_quantiles_of_the_weights(rng):
     theta = rng.uniform(0.1, 1.0, size=(30, 3)) * (rng.uniform(size=(30, 3)) < [0.5, 1.0, 0.9])
-    ax = plotting.stability(Stability(("a", "b", "c"), theta, {}))
+    found = Stability(("a", "b", "c"), theta, {})
+    own = found.plot(plt.figure().add_subplot(), most=2)
+    assert [label.get_text() for label in own.get_yticklabels()] == ["b", "c"]
+    ax = plotting.stability(found)
     assert bars(ax) == {name: np.mean(theta[:, m] > 0.0) for name, m in (("b", 1), ("c", 2), ("a", 0))}
     low, median, high = np.quantile(theta[:, [1, 2, 0]], [0.05, 0.5, 0.95], axis=0)
     np.testing.assert_array_equal([s[:, 0] for s in ax.collections[0].get_segments()], np.stack([low, high], axis=1))
