@@ -84,11 +84,13 @@ def other_regularizers(problem: Problem, point: Point) -> Iterator[Reading]:
 
 def _turned(own: reg.Regularizer) -> dict[str, reg.Regularizer]:
     """Other groups, parameters in each other's place, or their reciprocals, and in words what became of them."""
+    powers = {"1/{}": -1.0, "{}^2": 2.0, "sqrt({})": 0.5}
     if isinstance(own, reg.WeightedL1):
-        powers = {"1/omega": -1.0, "omega^2": 2.0, "sqrt(omega)": 0.5}
-        return {f"{text} in place of the omega of {own}": reg.WeightedL1(own.omega**e) for text, e in powers.items()}
+        said = f"{{}} in place of the omega of {own}"
+        return {said.format(text.format("omega")): reg.WeightedL1(own.omega**e) for text, e in powers.items()}
     if isinstance(own, reg.WeightedLp):
-        return {f"1/scale in place of the scale of {own}": reg.WeightedLp(own.p, 1.0 / own.scale)}
+        said = f"{{}} in place of the scale of {own}"
+        return {said.format(text.format("scale")): reg.WeightedLp(own.p, own.scale**e) for text, e in powers.items()}
     if not isinstance(own, reg.Groups):
         return {}
     found: dict[str, reg.Regularizer] = {}

@@ -176,6 +176,7 @@ def test_a_loss_for_other_targets_is_named_where_these_are_labels(loss, other):
         (WeightedL1([1.0, 1.2, 0.8, 0.9]), WeightedL1([1.0, 1.44, 0.64, 0.81]), "omega^2 in place of the omega of"),
         (WeightedL1([1.0, 1.44, 0.64, 0.81]), WeightedL1([1.0, 1.2, 0.8, 0.9]), "sqrt(omega) in place of the omega"),
         (WeightedLp(2, [1.0, 2.0, 4.0, 3.0]), WeightedLp(2, [1.0, 1 / 2, 1 / 4, 1 / 3]), "1/scale in place of the"),
+        (WeightedLp(2, [1.0, 2.0, 4.0, 3.0]), WeightedLp(2, [1.0, 4.0, 16.0, 9.0]), "scale^2 in place of the scale"),
         (L2, Tikhonov(2, 0.3), f"{Tikhonov(2, 0.3)}, the problem has Lp(2)"),  # weights on no sphere are more to say
         (L2, HalfPower(4 / 3), f"{HalfPower(4 / 3)}, the problem has Lp(2)"),
     ],
