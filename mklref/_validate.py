@@ -251,10 +251,6 @@ def as_float_array(
     require_unmasked(**{label: data})
     array = as_array(data, label, error)
     kind = array.dtype.kind
-    if kind == "O" and isinstance(data, list | tuple):
-        lengths = {np.shape(row) for row in data if not np.isscalar(row)}
-        if len(lengths) > 1:
-            raise error(f"{label} is ragged: its rows have shapes {sorted(lengths)}.")
     if kind not in "iuf":
         names = {"c": "complex", "b": "boolean", "O": "object"}
         what = f"{names.get(kind, str(array.dtype))} data" if array.ndim else shown(data)
