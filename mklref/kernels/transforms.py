@@ -191,9 +191,9 @@ class Normalizer:
         diagonal = np.diagonal(gram).astype(np.float64, copy=False)
         means: Any = _means(gram, self.shares) if self.reads_means else None
         found = self.of_statistics(diagonal, means, gram.dtype, label)
-        if found.centering is None or found.scale is None:
+        if found.centering is None or self.method != "multiplicative":
             return found
-        # Of the centred matrix itself the statistics have more digits.
+        # Of the centred matrix itself the variance has more digits.
         centred = replace(self, center=False, vanish=False).fit(found.centering.around(gram, means), label)
         return replace(centred, centering=found.centering)
 

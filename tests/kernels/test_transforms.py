@@ -155,6 +155,16 @@ def test_a_kernel_of_entries_without_digits_is_refused(joint, method):
         normalize(joint[0][None] * 1e-310, method)
 
 
+def test_the_variance_around_a_mean_far_off_has_the_digits_of_the_centred_matrix():
+    """Read off the matrix as it is, it has 1e-10 of its size, and 1/50 of that around the mean."""
+    errors = []
+    for seed in range(9):
+        X = 1e3 + np.random.default_rng(seed).integers(-9, 10, size=(25, 3)) / 8.0  # whose products are exact
+        variance = 1.0 / Normalizer("multiplicative", center=True).fit(X @ X.T, "K").scale
+        errors.append(abs(variance / (X - X.mean(axis=0)).var(axis=0).sum() - 1.0))
+    assert np.median(errors) < 1e-11
+
+
 @pytest.mark.parametrize("constant", [0.0, 1.0, 0.1, 1e9])
 def test_a_constant_kernel_has_no_variance(constant):
     with pytest.raises(InvalidKernel, match=r"kernels\[1\] is constant on the training samples .*'trace'"):
