@@ -299,7 +299,7 @@ def _sharp_slack(stack: ArrayStack) -> Array:
         slack = stack.slack.copy()
         affordable = len(slack) * len(slack[0]) ** 3 <= _CUBES
         for m in np.flatnonzero(slack.any(axis=1)).tolist() if affordable else []:
-            units = np.rint(0.5 * np.log2(slack[m], where=slack[m] > 0.0, out=np.zeros(len(slack[m])))).astype(int)
+            units = np.rint(0.5 * np.log2(slack[m])).astype(int)
             K = np.ldexp(np.ldexp(_matrix(stack, m), -units), -units[:, None])
             slack[m] = np.ldexp(missing(K), 2 * units)
         _SLACK[stack] = slack

@@ -11,7 +11,7 @@ from makers import DEGENERATE, LOSSES, make_problem
 
 from mklref import Status, solve
 from mklref.certificate import allowance, certify, certify_each, repair
-from mklref.certificate.products import missing
+from mklref.certificate.products import missing, sharp_images
 from mklref.exceptions import InvalidType
 from mklref.problem import Problem
 from mklref.regularizers import ConcaveBlock, ElasticNet, Fixed, Lp, Power, SmoothedRoot
@@ -242,3 +242,6 @@ def test_what_rounding_left_below_0_is_a_share_of_each_sample(n, rng, monkeypatc
     found = solve(problem)
     assert found.status is Status.OPTIMAL
     assert found.certificate.rounding < 1e-8 * found.certificate.size
+    monkeypatch.undo()
+    shares = sharp_images(problem.kernels.part(slice(20)), y[:20]).slack / problem.kernels.slack[:, :20]
+    assert np.all(shares.max(axis=1) <= 4.0 * shares.min(axis=1))  # and as it is found in twice the digits

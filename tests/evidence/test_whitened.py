@@ -143,13 +143,15 @@ def test_the_bound_of_the_determinant_beside_next_to_no_slope():
         assert log_determinant_conjugate(problem, [z]) == pytest.approx(1.0 - z / 15.0 - np.log(15.0 / z), abs=1e-9)
 
 
-def test_products_of_slices_have_twice_the_digits(rng):
-    A, B = (rng.normal(size=(5, 5)) * 10.0 ** rng.uniform(-9, 9, (5, 5)) for _ in range(2))
-    A, B = np.tril(A), B[:3]
-    high, low = product_of_slices(in_slices(A), in_slices(B))
-    for i, j in np.ndindex(5, 3):
-        terms = [Fraction(float(a)) * Fraction(float(b)) for a, b in zip(A[i], B[j], strict=True)]
-        error = abs(Fraction(float(high[i, j])) + Fraction(float(low[i, j])) - sum(terms))
+@pytest.mark.parametrize(("n", "decades"), [(5, 9), (40, 0)])
+def test_products_of_slices_have_twice_the_digits(n, decades, rng):
+    """Also of what has itself twice the digits; without decades all terms are about as large as they may be."""
+    A, B, rest = (rng.uniform(0.5, 1.0, (3, n)) * 10.0 ** rng.uniform(-decades, decades, (3, n)) for _ in range(3))
+    rest *= 2.0**-54 * B / rest.max()
+    high, low = product_of_slices(in_slices(A), in_slices(B, rest))
+    for i, j in np.ndindex(3, 3):
+        rows = zip(*(map(Fraction, row.tolist()) for row in (A[i], B[j], rest[j])), strict=True)
+        error = abs(Fraction(float(high[i, j])) + Fraction(float(low[i, j])) - sum(a * (b + c) for a, b, c in rows))
         assert error <= Fraction(2) ** -98 * Fraction(float(np.abs(A[i]).max() * np.abs(B[j]).max()))
 
 

@@ -353,6 +353,12 @@ def test_with_its_slack_a_kernel_that_is_definite_is_it_as_a_matrix(normalize, c
         for matrix, s in zip(K.matrices, K.slack, strict=True):
             assert missing(matrix + np.diag(s)) == 0.0
     np.testing.assert_allclose(ArrayStack.trusted(raw.matrices).slack, raw.slack)
+    plain = kernels.center(raw.dense()) if center else raw.dense()
+    unit = own.own_diagonals / np.diagonal(plain, axis1=1, axis2=2)  # k(x, x), means and total are about alike
+    np.testing.assert_allclose(own.slack, (3.0 if center else 1.0) * unit * raw.slack, rtol=1e-2)
+    if center and normalize == "spherical":
+        found = [transform._rounding for transform in own.fitted.transforms]
+        assert found == pytest.approx(8.0 * np.finfo(float).eps * raw.traces(), rel=1e-6, abs=0.0)
     np.testing.assert_allclose(made.slack, own.slack, rtol=1e-6)
     np.testing.assert_allclose(fold.slack, own.slack, rtol=1e-6)
     np.testing.assert_array_equal(own.part(every[:20]).slack, own.slack[:, :20])
