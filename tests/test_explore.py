@@ -370,7 +370,7 @@ def copied(shown, walked=""):
 def test_the_interval_comes_first_then_everything_that_follows_from_it_and_the_conic_solvers_last():
     pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
     memory, last = {}, {}
-    for name, html in app.panels(SMALL, memory, lambda: False):
+    for name, html in app.panels(replace(SMALL, formulation="mixed_norm"), memory, lambda: False):
         if name == "optimum" and "optimum" not in last:  # it comes once more, with the ranges of weights
             assert not {"statement", "decision", "walk", "paths", "code", "values"} & last.keys()
         last[name] = html
@@ -379,6 +379,7 @@ def test_the_interval_comes_first_then_everything_that_follows_from_it_and_the_c
     assert "more follow" not in last["paths"]
     assert last["values"].count("interval") == 1 + len(page.formulations(shown))
     assert json.loads(last["address"])["samples"] == ["20", str(State().samples)]
+    assert json.loads(last["address"])["formulation"][0] == "mixed_norm"
     bad, memory["shown"] = dict(app.panels(replace(SMALL, kernels="rbf:"), memory, lambda: False)), shown
     assert "is not understood" in text_of(bad["complaint-kernels"])
     assert bad["optimum"] == last["optimum"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 import signal
 import socket
@@ -19,6 +20,7 @@ import pytest
 import mklref
 from mklref.exceptions import InvalidParameter
 from mklref.explore import State, app, page, serve, state as states, views, walk, work
+from mklref.regularizers import BlockNorm, Fixed, Lp
 
 SMALL = State(samples=20, kernels="rbf:0.5..2:2,linear")
 NUMBERS = r"[-\d.]+"
@@ -55,6 +57,8 @@ def test_curves_have_the_heights_that_the_words_beside_their_axes_say():
     np.testing.assert_allclose([*at, *here], [0, 2 / 3, 1, 0.5, 0.5], atol=1e-3)
     np.testing.assert_allclose(now, [0, 0.5], atol=1e-3)
     assert [words for x, _, words in drawn(picture)[1][:2]] == ["1", "4"]
+    *_, (at_infinity, _) = heights(views.paths([1.0, np.inf], weights[:2], ["a", "b"], np.inf, "p"))[1]
+    assert at_infinity == 1.0
 
     solution = mklref.solve(states.problem_of(SMALL)[0], tol=1e-3)
     lower, upper = (solution.history.column(name) for name in ("lower", "upper"))
@@ -63,7 +67,13 @@ def test_curves_have_the_heights_that_the_words_beside_their_axes_say():
     seen = slice(-3, None)  # what is far away stands at the rim
     np.testing.assert_allclose([below[seen], above[seen]], [lower[seen], upper[seen]], atol=5e-3 * span)
     np.testing.assert_allclose(steps, np.linspace(0, 1, len(lower)), atol=1e-3)
-    (powers,), _ = heights(views.gaps(solution), lambda words: np.log10(float(words)))
+    (upper_line, lower_line, axes), texts = drawn(views.bounds(solution))
+    between = re.search('<polygon points="(.*?)"', views.bounds(solution))[1].replace(",", " ").split()
+    np.testing.assert_allclose(np.reshape(between, (-1, 2)).astype(float), [*lower_line, *upper_line[::-1]])
+    numbers = [(x, words) for x, y, words in texts if y > axes[1, 1] + 10 and words.isdecimal()]
+    assert numbers == [(axes[1, 0], "1"), (axes[2, 0], str(len(lower)))]
+    (powers,), (steps,) = heights(views.gaps(solution), lambda words: np.log10(float(words)))
+    np.testing.assert_allclose(steps, np.linspace(0, 1, len(lower)), atol=1e-3)
     relative = np.maximum((upper - lower) / solution.certificate.size, 1e-16)
     np.testing.assert_allclose(powers, np.log10(relative), atol=0.02)
 
@@ -81,6 +91,9 @@ def test_a_field_shows_its_function_where_the_dots_of_its_samples_are():
     pixels = np.array([[*dot[:2], 1.0] for dot in dots], dtype=float)
     to_data, *_ = np.linalg.lstsq(pixels, X)
     np.testing.assert_allclose(pixels @ to_data, X, atol=2e-3)
+    assert np.all(
+        (pixels[:, :2] > 0.0) & (pixels[:, :2] < np.array(re.search('0 0 (.*?) (.*?)"', picture).groups(), float))
+    )
 
     png, sides = re.search(r'base64,(.*?)" (x=.*?) preserve', picture).groups()
     left, top, width, height = map(float, re.findall(f'"({NUMBERS})"', sides))
@@ -111,16 +124,44 @@ def test_parts_are_shown_from_the_largest_on_five_at_most_and_only_positive_targ
 def test_a_step_of_a_walk_is_an_arrow_from_box_to_box():
     picture = walk.graph("Lp", [("Lp", "Power"), ("Power", "Groups")], [])
     arrows = re.findall(
-        r'<path d="M([^"]*)Q([^"]*)"[^<]*width="3.0"[^<]*<polygon points="(.*?) .*?>(\d)</text>', picture
+        r'<path d="M([^"]*)Q([^"]*)"[^<]*width="3.0"[^<]*<polygon points="(.*?)"[^<]*<circle (.*?)r=.*?>(\d)</text>',
+        picture,
     )
     assert [number for *_, number in arrows] == ["1", "2"]
-    for (start, bend, head, _), (left, right) in zip(arrows, (("Lp", "Power"), ("Power", "Groups")), strict=True):
-        assert bend.split()[-2:] == head.split(",")
-        for end, family in ((start, left), (head.replace(",", " "), right)):
-            away = np.abs(np.array(end.split(), dtype=float) - walk.PLACES[family][:2]) / (
-                0.5 * np.array(walk.BOX) + 2.0
-            )
-            assert away.max() == pytest.approx(1.0, abs=0.01)
+    for (*drawn, _), (left, right) in zip(arrows, (("Lp", "Power"), ("Power", "Groups")), strict=True):
+        points = (np.array(re.findall(NUMBERS, one), dtype=float).reshape(-1, 2) for one in drawn)
+        (start,), (bend, end), (tip, *feet), (number,) = points
+        centres = np.array([walk.PLACES[left][:2], walk.PLACES[right][:2]], dtype=float)
+        away = np.abs(np.array([start, end]) - centres) / (0.5 * np.array(walk.BOX) + 2.0)
+        np.testing.assert_allclose(away.max(axis=1), 1.0, atol=0.01)
+        assert np.hypot(*(bend - centres.mean(axis=0))) == pytest.approx(14.0, abs=0.1)
+        np.testing.assert_allclose(number, 0.25 * start + 0.5 * bend + 0.25 * end, atol=0.1)
+        np.testing.assert_array_equal(tip, end)
+        sides = [np.hypot(*(one - other)) for one, other in itertools.combinations([tip, *feet], 2)]
+        assert sides == pytest.approx([80.0**0.5, 80.0**0.5, 8.0], abs=0.2)
+
+
+@pytest.mark.parametrize(
+    ("regularizer", "says"),
+    [
+        (Lp(1), "their ranges are computed"),
+        (Lp(1.5), "no other weights"),
+        (BlockNorm(1), "their ranges are computed"),
+        (BlockNorm(2), "no other weights"),
+        (BlockNorm(3), "for p = 1 of an lp ball and q = 1 of a block norm alone"),
+        (Fixed([1.0, 2.0, 3.0]), "for p = 1 of an lp ball and q = 1 of a block norm alone"),
+    ],
+)
+def test_what_is_known_of_other_weights_is_said(regularizer, says):
+    assert says in page._how_unique(regularizer)
+
+
+def test_beside_a_formulation_stands_the_other_side_of_duality():
+    pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
+    shown, _ = work.solved(replace(SMALL, p="1"), {})
+    for name in page.formulations(shown):
+        other = "primal" if name in ("dual", "qcqp", "silp", "semi_infinite") else "dual"
+        assert f"<h3>Its {other}</h3>" in page.statement(shown, name)
 
 
 @pytest.mark.parametrize("data", states.GENERATED)

@@ -175,7 +175,7 @@ def _how_unique(regularizer: Regularizer) -> str:
         isinstance(regularizer, BlockNorm) and 1.0 < regularizer.q <= 2.0
     ):
         return "For p above 1 no other weights of kernels with a part in f attain the optimum."
-    if isinstance(regularizer, Lp | BlockNorm):
+    if isinstance(regularizer, Lp) or (isinstance(regularizer, BlockNorm) and regularizer.q == 1.0):
         return "Other weights may be as good: their ranges are computed."
     return "Whether other weights are as good is computed for p = 1 of an lp ball and q = 1 of a block norm alone."
 
