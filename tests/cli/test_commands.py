@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import json
+import re
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -13,7 +15,8 @@ from makers import make_problem
 
 import mklref
 from mklref import datasets, equivalences, native, reference
-from mklref.cli import main
+from mklref.cli import fit, main
+from mklref.cli.problem import Input
 from mklref.exceptions import SolverFailure
 from mklref.kernels import from_specification
 from mklref.problem import Problem
@@ -26,7 +29,7 @@ ONE_ROW = ["--formulations", "dual", "--solvers", "CLARABEL"]
 def test_crosscheck_passes_on_bundled_data(run):
     out = run(["crosscheck", *SMALL]).out
     assert "breast_cancer (scikit-learn" in out
-    assert "30 of 569, drawn with seed 0" in out
+    assert "30 of 569, drawn with seed 0\n" in out
     assert "benign = -1" in out
     assert "hinge, p = 1, C = 100" in out
     assert "hinge, p = 4/3, C = 100" in out
@@ -43,6 +46,50 @@ def test_defaults_are_those_of_the_documentation():
     arguments = parser().parse_args(["crosscheck"])
     assert (arguments.data, arguments.p or NORMS, arguments.C or COSTS) == ("breast_cancer", (1, 4 / 3, 2), (100,))
     assert (SAMPLES, arguments.seed or 0, arguments.tol, arguments.reference_tol) == (150, 0, 1e-6, 1e-3)
+    (commands,) = (action.choices for action in parser()._actions if action.dest == "command")
+    for action in (action for command in commands.values() for action in command._actions):
+        said = re.search(r"\(([^ ()]+)\)$", action.help or "")  # at the end of the help, as the option itself reads it
+        if said and action.default not in (None, False, []):
+            assert action.default == (action.type or str)(said[1]), action.dest
+
+
+def test_a_norm_is_a_fraction_in_a_title_where_it_is_one():
+    data = Input(kernels=None, y=None, loss="hinge", facts={})
+    assert [data.title(p, 2.0) for p in (1.0, 4 / 3, 1.2345, np.inf)] == [
+        f"hinge, p = {p}, C = 2" for p in ("1", "4/3", "1.2345", "inf")
+    ]
+
+
+def test_fit_and_path_print_what_the_folds_have_found(table, tmp_path, run, calls_of):
+    """For each C the best p; a path at p = 1 has the errors of the search there, and the optima of its problems."""
+    searches = calls_of(fit, "_show_search", lambda out, search, classes: search)
+    tests = calls_of(fit, "_show_evaluation", lambda out, evaluation, arguments: evaluation)
+    options = [table, "--kernels", "linear, rbf(1)", "--folds", "3", "--C", "0.1,10", "--seed", "3"]
+    lines = [line.split() for line in run(["fit", *options, "--p", "1,2"]).out.splitlines()]
+    (search,), (evaluation,) = searches, tests
+    found = {name: np.asarray(value) for name, value in search.cv_results_.items() if name != "params"}
+    for C in (0.1, 10.0):
+        best = max(np.flatnonzero(found["param_C"] == C), key=lambda k: found["mean_test_score"][k])
+        errors = [1.0 - found[f"split{f}_test_score"][best] for f in range(3)]
+        kernels = f"{found['n_kernels'][best]:.1f}"
+        numbers = [f"{np.mean(errors):.4f}", f"{np.std(errors, ddof=1) / np.sqrt(3.0):.4f}", kernels]
+        chosen = ["<"] * int(best == search.best_index_)
+        assert [f"{C:g}", f"{found['param_norm'][best]:g}", *numbers, *chosen] in lines
+    assert ["chosen:", "C", "=", f"{search.C_:g},", "p", "=", f"{search.norm_:g}"] in [line[-7:] for line in lines]
+    for name, row in zip(evaluation.classes, evaluation.confusion, strict=True):
+        assert [name, *map(str, row)] in lines
+
+    file, data = tmp_path / "path.csv", datasets.read_csv(table).standardized()
+    lines = [line.split() for line in run(["path", *options, "--out", str(file)]).out.splitlines()]
+    stack = from_specification("linear, rbf(1)", data.X, normalize="multiplicative")
+    for row, C in zip(csv.DictReader(file.read_text().splitlines()), (0.1, 10.0), strict=True):
+        at = np.flatnonzero((found["param_C"] == C) & (found["param_norm"] == 1.0))
+        errors = [1.0 - found[f"split{f}_test_score"][at].item() for f in range(3)]
+        assert [float(row[f"error of fold {f + 1}"]) for f in range(3)] == pytest.approx(errors, abs=1e-8)
+        numbers = [f"{np.mean(errors):.4f}", f"{np.std(errors, ddof=1) / np.sqrt(3.0):.4f}"]
+        assert [f"{C:g}", *numbers] in [[line[0], *line[-2:]] for line in lines if line]
+        problem = Problem(stack, np.where(data.y == "ill", 1.0, -1.0), C=C)
+        assert float(row["objective"]) == pytest.approx(native.solve(problem).objective, rel=2e-3)
 
 
 def test_solvers_that_give_up_leave_nothing_checked(monkeypatch, run):
@@ -145,13 +192,13 @@ def test_a_table_is_drawn_encoded_standardised_and_normalised(tmp_path, table):
     assert solved == pytest.approx(native.solve(problem, tol=1e-9).objective, rel=1e-8)
 
 
-@pytest.mark.parametrize("options", [[], ["--normalize", "trace"]])
-def test_drawn_kernels_of_a_file_keep_their_labels_and_are_normalised(tmp_path, npz, options):
+@pytest.mark.parametrize(("options", "seed"), [(["--seed", "5"], 5), (["--normalize", "trace"], 0)])
+def test_drawn_kernels_of_a_file_keep_their_labels_and_are_normalised(tmp_path, npz, options, seed):
     path, problem = npz
-    rows = np.sort(np.random.default_rng(5).permutation(20)[:12])
+    rows = np.sort(np.random.default_rng(seed).permutation(20)[:12])
     kernels = problem.kernels.dense()[:, rows][:, :, rows]
-    drawn = Problem(mklref.kernels.normalize(kernels, "trace") if options else kernels, problem.y[rows], C=100.0)
-    solved = saved_objective(tmp_path, "--data", path, "--samples", "12", "--seed", "5", *options)
+    drawn = Problem(kernels if seed else mklref.kernels.normalize(kernels, "trace"), problem.y[rows], C=100.0)
+    solved = saved_objective(tmp_path, "--data", path, "--samples", "12", *options)
     assert solved == pytest.approx(native.solve(drawn, tol=1e-9).objective, rel=1e-8)
 
 
@@ -172,7 +219,10 @@ def test_solve_saves_what_it_prints(capsys, tmp_path):
     file = tmp_path / "point.npz"
     assert main(["solve", *SMALL, "--p", "2", "--save", str(file)]) == 0
     saved = Solution.load(file)
-    assert f"{saved.objective:.12g}" in capsys.readouterr().out
+    support = f"{np.count_nonzero(saved.dual_coef)} of 30 samples, {np.count_nonzero(saved.weights)} kernels"
+    printed = capsys.readouterr().out
+    assert f"{saved.objective:.12g}" in printed
+    assert f"support:  {support}\n" in printed
     assert saved.certificate.is_optimal(1e-6)
 
 

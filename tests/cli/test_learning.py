@@ -125,6 +125,9 @@ def test_numbers_come_back_in_their_own_units(models, run):
     r2 = 1 - np.sum((truth - predicted) ** 2) / np.sum((truth - truth.mean()) ** 2)
     assert r2 > 0.95
     assert captured.err == f"mklref: R^2 = {r2:.4f} against the column 'amount'\n"
+    comma = models / "comma.csv"  # in the target
+    comma.write_text(re.sub(r"\.(\d+)$", r",\1", (models / "amount.csv").read_text().replace(",", ";"), flags=re.M))
+    assert run(["predict", str(models / "amount.npz"), str(comma)]).err == captured.err
 
 
 def test_columns_are_found_by_name_and_others_ignored(models, tmp_path, refused, run):
@@ -171,7 +174,8 @@ def test_path_of_classes_and_of_numbers(folder, run, monkeypatch, name, lines):
 @pytest.mark.parametrize("command", ["fit", "path"])
 def test_a_fit_that_time_ends_says_which_gaps_are_left(folder, run, command):
     """A time of each fit: enough of it changes nothing, and too little leaves gaps, in the folds too."""
-    given = [command, str(folder / "ill.csv"), "--ignore", "name", *FAST, "--p", "1", "--C", "10,100"]
+    given = [command, str(folder / "ill.csv"), "--ignore", "name", *FAST, "--p", "1", "--C"]
+    given += ["1e-6,100" if command == "path" else "10,100"]  # of a path the first point is optimal at once
     whole = run(given).out
     assert "relative gaps in the folds" not in whole
     assert run([*given, "--max-time", "3e6"]).out == whole
@@ -265,6 +269,7 @@ def test_predictions_that_are_interrupted_are_written_so_far(models, capsys, tmp
         (["--ignore", "name", "--C", "0"], r"--C: 0 must lie in \(0, inf\)"),
         (["--ignore", "name", "--C", "1..10"], r"write LOW..HIGH:COUNT"),
         (["--ignore", "name", "--C", "10..1:3"], "positive, finite and in this order"),
+        (["--ignore", "name", "--C", "0..1:3"], "positive, finite and in this order"),
         (["--ignore", "name", "--p", "0.5"], r"p = 0.5 must lie in \[1, inf\]"),
         (["--ignore", "name", "--kernels", "rbff(1)"], "rbff"),
         (["--ignore", "name", "--plot", "weights.xyz"], "end its name in .png, .svg or .pdf"),

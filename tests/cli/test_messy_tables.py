@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from mklref.cli import main
-from mklref.cli.model import TableModel
+from mklref.cli.model import TableModel, _probabilities, calibrated
+from mklref.cli.table import targets_of
 from mklref.exceptions import UselessModelWarning
 
 N = 64
@@ -168,6 +169,39 @@ def test_probabilities_and_columns_that_are_not_there(tmp_path, refused):
     assert "--keep names 'id', which is no column" in refused(["predict", model, table, "--keep", "id"])
     assert main(["fit", table, *FAST, "--target", "kind", "--test", "none", "--save", model, "--force"]) == 0
     assert "fitted without a held-out part" in refused(["predict", model, table, "--proba"])
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("unit", [1.0, 1e6])
+def test_probabilities_are_the_most_likely_ones_on_rows_that_the_model_has_not_seen(classes, unit, rng):
+    """By the derivatives of the likelihood: 0 by each intercept, and a/100 by each slope a of scores up to 1."""
+    truth = rng.choice(classes, p=[0.5, 0.2, 0.3][:classes] if classes == 3 else [0.7, 0.3], size=90)
+    of_class = truth[:, None] == np.arange(classes)
+    scores = unit * (rng.normal(size=(90, classes)) + 2.0 * of_class)
+    scores = scores if classes == 3 else scores[:, 1] - scores[:, 0]
+    calibration, columns = calibrated(scores, truth), scores.reshape(90, -1)
+    left = (of_class - _probabilities(scores, calibration))[:, -columns.shape[1] :]
+    most = np.abs(scores).max()
+    np.testing.assert_allclose(left.sum(axis=0), 0.0, atol=2e-2)
+    np.testing.assert_allclose(left.T @ columns / most, calibration[:, 1:] * most / 100.0, atol=2e-2)
+    assert calibrated(scores, np.minimum(truth, classes - 2)) is None  # a class is not there
+
+
+@pytest.mark.parametrize(
+    ("y", "task", "classes"),
+    [
+        (np.repeat(np.arange(20.0), 2), "auto", True),
+        (np.repeat(np.arange(21.0), 2), "auto", False),
+        (np.repeat(np.arange(20.0), 2)[1:], "auto", False),
+        (np.tile([1.0, 1.5, 2.0], 9), "auto", False),
+        (np.tile([1.0, 1.5, 2.0], 9), "classify", True),
+        (np.tile([0.0, 1.0], 9), "auto", True),
+        (np.tile([0.0, 1.0], 9), "regress", False),
+        (np.array(["a", "b", "b"]), "auto", True),
+    ],
+)
+def test_few_whole_numbers_each_of_them_twice_are_classes(y, task, classes):
+    assert targets_of(y, task)[1] is classes
 
 
 def test_predictions_in_blocks_are_those_of_the_whole(tmp_path, monkeypatch, run):
