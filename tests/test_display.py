@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -343,3 +344,20 @@ def test_html_is_one_page_that_refers_to_nothing_and_escapes_names(check):
     assert set(re.findall(r"(?:url\(#|href=\"#)([^)\"]+)", page)) <= set(ids)
     assert "#010101" not in page
     assert "prefers-color-scheme: dark" in page
+
+
+def test_a_report_has_passed_if_all_checks_have_and_failed_if_one_has(check, monkeypatch):
+    for name in ("values", "weights", "convergence", "gap_against_time"):
+        monkeypatch.setattr(figures, name, lambda check: "")
+    native, row, *_ = check.rows
+    silent, wrong = (replace(row, solution=None, claim=claim) for claim in ("", "infeasible"))
+    undecided, wrong = (replace(check, rows=(native, other)) for other in (silent, wrong))
+    for checks, says in (
+        ((check, check), "Passed: 2 of 2 problems"),
+        ((check, undecided), "Undecided: 1 of 2 problems"),
+        ((check, undecided, wrong), "Failed: 1 of 3 problems"),
+        ((), "Undecided: 0 of 0 problems"),
+    ):
+        page = " ".join(render({str(k): one for k, one in enumerate(checks)}).split())
+        assert f"> {says} passed.<" in page
+        assert f"crosscheck: {says.partition(':')[0].lower()}<" in page

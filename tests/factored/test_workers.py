@@ -137,9 +137,12 @@ def test_a_stack_on_workers_answers_what_one_of_this_process_does(client, name):
         assert np.allclose(stack.product(w), here.product(w))
         assert np.allclose(stack.own_diagonals, here.own_diagonals)
         assert np.allclose(stack.traces(), here.traces())
+        assert np.allclose(stack.largest_diagonals(), here.largest_diagonals())
         assert np.allclose(stack.block([0, 2], [1]), here.block([0, 2], [1]))
         assert np.allclose(abs(stack.images(own)) @ np.abs(own), abs(here.images(own)) @ np.abs(own))
     assert there.recipe == stacks(client)[name].recipe != there.part(some).recipe
+    least = [int(STACK.own_diagonals.max(axis=0).argmin())]  # of two shards there is no row
+    assert np.allclose(there.part(least).largest_diagonals(), STACK.part(least).largest_diagonals())
 
 
 def test_a_shard_may_have_a_single_row_or_none(client):
