@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from mklref import Fixed, MulticlassProblem, Problem, Solution, certify, reference, solve
-from mklref._names import _may_count
+from mklref._names import _may_count, given_names, names_in, require_one_order
 from mklref.algorithms import lp_wrapper
 from mklref.bounds import margin_risk
 from mklref.estimators import MKLClassifier
@@ -178,6 +178,22 @@ def test_new_samples_of_a_stack_are_normalised_with_its_samples(grams):
         )
         with pytest.raises(InvalidInput, match=r"column 0 of K_new\[0\] is 's15', training sample 0 is 's0'"):
             method(own, [K[TURNED] for K in new])
+
+
+def test_too_few_and_too_many_are_told_how_many_there_are_not_a_name(y, grams):
+    for new in ([K.iloc[:, :-1] for K in grams], [K.assign(more=0.0) for K in grams]):
+        with pytest.raises(InvalidInput, match=rf"has shape \({N}, {new[0].shape[1]}\); expected \(k, {N}\)"):
+            solve(Problem(grams, y)).decision_function(new)
+    fewer, named = (stack(np.array(grams[:k]), list("abc")[:k]) for k in (2, 3))
+    with pytest.raises(InvalidInput, match="kernels_new holds 2 kernels, the solution has 3 weights"):
+        learn(EvidenceProblem(named, y, 1.0)).decision_function(fewer)
+
+
+def test_what_has_a_name_and_which_one(X, y):
+    assert given_names(["K0", "b"]) == (("K0", "b"),)
+    assert names_in(pd.Index([1.0, np.nan, 2.5])) == (("1", "nan", "2.5"),)
+    assert require_one_order({"X": X.reset_index(drop=True), "y": y}) is y.index
+    assert not _may_count(("1", "1", "2"), ("1", "3", "2"))  # of two rows with one name nobody has counted any
 
 
 def test_what_a_changed_problem_shares_stays_with_its_samples(y, grams):
