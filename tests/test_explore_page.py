@@ -134,7 +134,11 @@ def test_a_step_of_a_walk_is_an_arrow_from_box_to_box():
         centres = np.array([walk.PLACES[left][:2], walk.PLACES[right][:2]], dtype=float)
         away = np.abs(np.array([start, end]) - centres) / (0.5 * np.array(walk.BOX) + 2.0)
         np.testing.assert_allclose(away.max(axis=1), 1.0, atol=0.01)
-        assert np.hypot(*(bend - centres.mean(axis=0))) == pytest.approx(14.0, abs=0.1)
+        (x, y), aside = (
+            np.diff(centres, axis=0)[0] / np.hypot(*np.diff(centres, axis=0)[0]),
+            bend - centres.mean(axis=0),
+        )
+        np.testing.assert_allclose(aside, [14.0 * y, -14.0 * x], atol=0.1)  # to its left
         np.testing.assert_allclose(number, 0.25 * start + 0.5 * bend + 0.25 * end, atol=0.1)
         np.testing.assert_array_equal(tip, end)
         sides = [np.hypot(*(one - other)) for one, other in itertools.combinations([tip, *feet], 2)]
