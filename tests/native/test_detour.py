@@ -68,6 +68,15 @@ def test_where_matrices_are_too_large_for_a_path_the_answer_is_that_of_a_smaller
     assert not detours
 
 
+def test_one_class_has_no_smaller_box(monkeypatch, detours):
+    """At C/1000 nothing is feasible: the run ended where it had begun."""
+    monkeypatch.setattr(tuning, "FACTORISED", 0)
+    monkeypatch.setattr(tuning, "ARDUOUS", 0)
+    problem = make_problem(loss="one_class", n=40, M=4, C=1.0, regularizer="l1")
+    assert mklref.solve(problem).status is Status.OPTIMAL
+    assert not detours
+
+
 def test_many_machines_are_not_lost_before_one_of_them_is(monkeypatch, detours):
     """Of 66 pairs of classes each machine takes few steps for each of its samples, all together many for each sample.
 
