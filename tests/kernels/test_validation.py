@@ -142,11 +142,13 @@ def test_a_function_that_rounds_to_float32_is_named_as_such(rng):
         (lambda K: [K[0], "linear"], r"kernels\[1\] is .linear.; give real numbers"),
         (lambda K: None, r"kernels is None; give real numbers"),
         (lambda K: [[[2**53 + 1, 0], [0, 1]]], r"kernels\[0\] holds integers beyond 2\^53 that do not fit float64"),
+        (lambda K: [[[2**60, 0], [0, 2**60 + 1]]], rf"beyond 2\^53 that do not fit float64, such as {2**60 + 1};"),
     ],
 )
 def test_data_without_a_faithful_conversion_is_refused(K, spoil, says):
     with pytest.raises(InvalidType, match=says):
         stack(spoil(K))
+    assert stack([[[2**60, 0], [0, 2**60]]]).own_diagonals.tolist() == [[2.0**60] * 2]
 
 
 @pytest.mark.skipif(np.finfo(np.longdouble).nmant <= 52, reason="long double is float64 here")
