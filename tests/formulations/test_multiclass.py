@@ -208,6 +208,7 @@ MERGED = {
     "integers beyond float64": ([2**53, 2**53 + 1, 0.5, 0.5], InvalidTarget, "float, int"),
     "NaN": (np.array([0.0, 1.0, NAN, NAN]), InvalidTarget, r"y\[2\] is nan, which is no class; drop the sample"),
     "NaN in a list": ([0.0, NAN, 1.0, 1.0], InvalidTarget, r"y\[1\] is nan"),
+    "two NaN in a list": ([float("nan"), NAN, 1.0, 1.0], InvalidTarget, r"y\[0\] is nan"),
     "NaN beside texts": (["a", NAN, "b", "b"], InvalidTarget, "float, str"),
     "infinity": ([0.0, np.inf, 1.0, 1.0], InvalidTarget, r"y\[1\] is inf"),
     "no date": (np.array(["2020-01-01", NAT, "2020-01-02", NAT], dtype="M8[D]"), InvalidTarget, r"y\[1\] is NaT"),

@@ -221,6 +221,7 @@ def test_limits_are_continuous(close, limit):
         (lambda: WeightedLp(2, [[1.0]]), "shape"),
         (lambda: WeightedLp(0.2, [1.0]), "p"),
         (lambda: WeightedL1([1.0, -1.0]), "omega"),
+        (lambda: WeightedL1([1.0, np.inf]), r"omega = \[ 1. inf\] must be finite and positive"),
         (lambda: WeightedL1([np.inf]), "omega"),
         (lambda: WeightedL1([1e-200, 1.0]), r"must be within 1e-150 and 1e\+150, or weights of the order"),
         (lambda: WeightedL1([1e200, 1.0]), "omega"),
