@@ -300,19 +300,18 @@ def test_block_norms_of_kernels_that_hardly_count_fit_a_tube_up_to_rounding(q, s
     assert solve(problem).status is Status.OPTIMAL
 
 
-def test_a_run_that_was_limited_is_not_solved_a_second_time_by_way_of_other_kernels(monkeypatch):
+def test_a_run_that_was_limited_is_not_solved_a_second_time_by_way_of_other_kernels(calls_of):
     """A float32 kernel with negative eigenvalues: only who stalls goes by way of K + s I."""
     problem = solves.random_problem(generator(17, "solves").spawn(591)[590])
     assert problem.kernels.slack.any()
-    asked, other = [], solver._by_way_of
-    monkeypatch.setattr(
-        solver, "_by_way_of", lambda near, *given: asked.append((near.__name__, given[1].status)) or other(near, *given)
-    )
+    asked = calls_of(solver, "_by_way_of", lambda near, *given: (near.__name__, given[1].status))
     limited = solve(problem, max_iter=1, polish=True)
     assert (limited.status, asked) == (Status.ITERATION_LIMIT, [])
     solve(problem)
     assert asked[0] == ("_of_semidefinite_kernels", Status.STALLED)
     assert {status for _, status in asked} == {Status.STALLED}
+    added = solver._of_semidefinite_kernels(problem, None).kernels.dense() - problem.kernels.dense()
+    np.testing.assert_allclose(added, [1.01 * np.diag(s) for s in problem.kernels.lost], rtol=1e-3, atol=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["epsilon_insensitive", "pinball", "hinge"])
