@@ -60,9 +60,6 @@ class DistributedStack(FactorStack):
     def __init__(
         self, factors: Sequence[Any], names: Sequence[str] | None = None, *, client: Any, timeout: float = TIMEOUT
     ) -> None:
-        timeout = checked_number(
-            "timeout", timeout, "(0, inf)", lambda x: x > 0.0, "seconds that a shard may take to answer."
-        )
         given = list(factors) if isinstance(factors, Iterable) else [factors]
         if not given:
             raise InvalidInput("factors is empty; give Dask arrays, or a function for each shard that loads its rows.")
@@ -90,6 +87,7 @@ class DistributedStack(FactorStack):
         return made
 
     def _begin(self, client: Any, sources: Sequence[Any], timeout: float) -> None:
+        timeout = checked_number("timeout", timeout, "(0, inf]", lambda x: x > 0.0, "seconds that a shard may take.")
         try:
             self.cluster = Cluster(client, sources, timeout)
             told = self.cluster.persistently(lambda: [self.cluster.ask(k, "describe") for k in range(len(sources))])

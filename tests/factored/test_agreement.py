@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import dask.array as da
 import numpy as np
 import pytest
 from makers import LOSSES, ROWS, agree, make_factored_problem as problem, make_factors as rows, pressed
 
 import mklref
-from mklref import ElasticNet, Fixed, Groups, Lp, kernels, losses
-from mklref.exceptions import NotApplicable
+from mklref import DistributedStack, ElasticNet, Fixed, Groups, Lp, kernels, losses
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotApplicable
 from mklref.factored import path, solver as factored
 from mklref.factored.shard import Shard
 from mklref.native import tuning
@@ -309,3 +310,21 @@ def test_kernels_of_zeros_are_solved(loss):
     zeros = [np.zeros((ROWS, 2)), np.zeros((ROWS, 3), dtype=np.float32)]
     found = mklref.solve(given.replace(kernels=kernels.FactorStack(zeros)))
     assert found.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize(
+    ("factors", "timeout", "error", "says"),
+    [
+        ([], 1.0, InvalidInput, "factors is empty; give Dask arrays"),
+        ([da.ones((4, 1)), list], 1.0, InvalidType, "factors holds Array, type; give Dask arrays, or functions"),
+        ([da.ones(4)], 1.0, InvalidInput, r"factors\[0\] has shape \(4,\); a factor L of K = L L' is \(n, r\)"),
+        ([da.ones((4, 1)), da.ones((5, 1))], 1.0, InvalidInput, r"factors\[1\] has 5 rows, factors\[0\] has 4"),
+        ([da.ones((4, 1))[da.ones(4) > 0]], 1.0, InvalidInput, r"factors\[0\] has chunks of unknown size"),
+        ([list], 0.0, InvalidParameter, r"timeout = 0.0 must lie in \(0, inf\]"),
+    ],
+)
+def test_what_no_worker_can_hold_is_refused_before_one_is_asked(factors, timeout, error, says):
+    with pytest.raises(error, match=says):
+        DistributedStack(factors, client=None, timeout=timeout)
+    with pytest.raises(InvalidType, match="timeout is '1'"):
+        DistributedStack.of(kernels.FactorStack([np.eye(2)]), client=None, timeout="1")
