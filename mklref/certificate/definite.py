@@ -33,10 +33,10 @@ from mklref._validate import as_float_array, require_finite
 from mklref.certificate.exact import dot, exact_product, round_up, total
 from mklref.certificate.rounding import TINY, above, below, gamma, inflate
 from mklref.exceptions import InvalidKernel, InvalidParameter
+from mklref.kernels.factorisation import factor_in_place
 from mklref.kernels.stack import KernelStack
 from mklref.kernels.validation import (
     INDEFINITE_REMEDY,
-    factor_in_place,
     mirrored,
     psd_tolerance,
     smallest_eigenvalue,

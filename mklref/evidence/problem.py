@@ -10,8 +10,8 @@ from mklref._names import last_names, require_named, require_one_order
 from mklref._typing import Array, FloatArray
 from mklref._validate import checked_array, checked_flag, checked_number, checked_rng, checked_targets, read_only
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, NotApplicable
+from mklref.kernels.factorisation import factor_in_place
 from mklref.kernels.stack import ArrayStack, stack
-from mklref.kernels.validation import factor_in_place
 from mklref.problem import Frozen
 
 _FLOOR = 1e-6

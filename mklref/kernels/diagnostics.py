@@ -22,8 +22,8 @@ from mklref._names import require_one_order
 from mklref._typing import Array
 from mklref._validate import as_array, checked_flag, checked_names, require_unmasked
 from mklref.exceptions import InvalidTarget
+from mklref.kernels.factorisation import factorises
 from mklref.kernels.stack import KernelStack, stack
-from mklref.kernels.validation import factorises
 
 SAME, NEARLY = 1.0 - 1e-10, 0.999
 """Alignments from which two kernels are called multiples, and near multiples, of one another."""

@@ -19,6 +19,7 @@ from mklref._names import Naming, require_trained
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, checked_number, require_finite
 from mklref.exceptions import AsymmetryWarning, InvalidInput, InvalidKernel, warn
+from mklref.kernels.factorisation import explained, factorises
 from mklref.kernels.protocol import KernelStack
 
 FULL_CHECK_FLOPS = 2e10
@@ -42,11 +43,6 @@ _ROUNDINGS = 64.0
 """Asymmetry, in sqrt(n) rounding units of the largest entry, beyond which a matrix is not symmetric; 1 is nothing."""
 _SMALL = 500
 """Order of a matrix whose eigenvalues cost nothing."""
-_STEPS = (-1.0, 0.25, 1.0, 4.0, 16.0, 64.0)
-"""Times `rounding_of` K, with which on its diagonal K is factorised: small matrices of low rank need a quarter, large
-ones more, since entries of a factor are sums of n terms."""
-_WORTH_AN_IMPORT = 128
-"""Order of a matrix from which SciPy's factorisation, which makes no copy and half the time, is worth its import."""
 _TILE = 256
 """Order of the tiles in which a matrix is compared with its transpose, or mirrored."""
 
@@ -189,18 +185,17 @@ def require_psd(
     In units of `rounding_of`: 0 says that it is definite, up to 64 that rounding in float64 explains what is missing,
     inf that it takes more, up to the tolerance; None that nothing is proved.
 
-    The full check are Cholesky factorisations of K + diag(s), the first of which break down at the rank of K; it is
-    made when `order_budget` of them stay below 2e10 operations (under a second). Where it is not made, or all fail, the
-    2x2 principal minors are checked (one pass). Beyond that size Lanczos' method looks for a vector with v'K v < 0, for
-    as many products K v (`product`) as fit into a fifth of that time. An indefinite kernel may slip through;
-    certificates say that definiteness is assumed.
+    The full check are Cholesky factorisations of K + diag(s), the first of which breaks down at the rank of K, where
+    those that follow are cut in two; it is made when `order_budget` of them stay below 2e10 operations (under a
+    second). Where it is not made, or all fail, the 2x2 principal minors are checked (one pass). Beyond that size
+    Lanczos' method looks for a vector with v'K v < 0, for as many products K v (`product`) as fit into a fifth of that
+    time. An indefinite kernel may slip through; certificates say that definiteness is assumed.
     """
     tolerance, own = psd_tolerance(matrix), rounding_of(matrix.diagonal())
     affordable = order_budget * len(matrix) ** 3 / 3.0 <= FULL_CHECK_FLOPS
     if affordable:
-        for step in _STEPS:
-            if factorises(matrix, np.minimum(step * own, tolerance)):
-                return max(step, 0.0)
+        if (step := explained(matrix, own, tolerance)) is not None:
+            return step
         if factorises(matrix, tolerance):
             return math.inf
     _require_minors(matrix, label, tolerance)
@@ -291,26 +286,6 @@ def _require_above(smallest: float, matrix: FloatArray, label: str, allowed: flo
             f"{label} is not positive semidefinite: smallest eigenvalue {smallest:.3g}, allowed {-allowed:.3g}. "
             f"{_remedy(matrix)}"
         )
-
-
-def factorises(matrix: FloatArray, shift: float | Array) -> bool:
-    """Whether K + diag(shift) has a Cholesky factor in float64."""
-    shifted = matrix.astype(np.float64, order="C")
-    shifted.flat[:: len(shifted) + 1] += shift
-    return factor_in_place(shifted)
-
-
-def factor_in_place(matrix: Array) -> bool:
-    """Put L of K = L L' into the lower triangle of a C-contiguous K, if there is one; what is above it stays."""
-    if len(matrix) >= _WORTH_AN_IMPORT:
-        from scipy.linalg.lapack import dpotrf  # rows are columns of the transpose: no copy is made
-
-        return not dpotrf(matrix.T, lower=False, overwrite_a=True, clean=False)[1]
-    try:
-        matrix[:] = np.linalg.cholesky(matrix) + np.triu(matrix, 1)
-    except np.linalg.LinAlgError:
-        return False
-    return True
 
 
 def mirrored(square: Array) -> Array:
