@@ -31,6 +31,7 @@ from mklref._validate import as_float_array, checked_choice, checked_integer, ch
 from mklref.certificate.verdict import saved
 from mklref.estimators.base import BaseMKL
 from mklref.estimators.folds import Point, folds_of, memberships, points_of_fold, require_classes, splits_of
+from mklref.estimators.gram import unexplained
 from mklref.estimators.persistence import from_plain, to_plain
 from mklref.estimators.samples import warn_of_constant
 from mklref.estimators.workers import gathered, workers_of
@@ -95,7 +96,8 @@ class Searching(BaseMKL):
         regularizers = [model.set_params(norm=norm)._regularizer() for norm in norms]
         grid = [(float(C), norm) for C in Cs for norm in norms]
         matrices, shown = raw.dense(), checked_verbosity(self.verbose)
-        tasks = [(model, matrices, y, weight, fold, regularizers, Cs, self.scoring) for fold in folds]
+        before = unexplained(raw)
+        tasks = [(model, matrices, before, y, weight, fold, regularizers, Cs, self.scoring) for fold in folds]
         found, _ = gathered(points_of_fold, tasks, n_jobs=self.n_jobs, label=type(self).__name__, shown=shown)
         del matrices, tasks  # of precomputed kernels it is a copy
         none: list[Point | None] = [None] * len(grid)

@@ -202,6 +202,7 @@ def scorer_of(model: Any, scoring: Any) -> Any:
 def points_of_fold(
     model: Any,
     raw: Array,
+    before: Array,
     y: Any,
     weight: Array | None,
     fold: Fold,
@@ -211,7 +212,8 @@ def points_of_fold(
 ) -> list[Point | None] | Unfinished:
     """The points of one fold, all norms of each C; None where Ctrl-C, or the end of the search, came before."""
     own_weight = None if weight is None else weight[fold.train]
-    grams, by_kernel, constant = part(raw, model.kernel_names_, fold.train, fold.test, model._normalizer(own_weight))
+    how = model._normalizer(own_weight)
+    grams, by_kernel, constant = part(raw, model.kernel_names_, fold.train, fold.test, how, before)
     rows = np.moveaxis(by_kernel, 0, 1)
     own = clone(model).set_params(kernels=PRECOMPUTED, normalize=None, norm=regularizers[0])
     own._remember_parameters()

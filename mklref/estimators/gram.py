@@ -33,6 +33,7 @@ from mklref.kernels import (
 )
 from mklref.kernels.fitted import Training
 from mklref.kernels.transforms import VANISHING, Normalizer, Transform, slacks
+from mklref.kernels.validation import rounding_of
 from mklref.regularizers import NAMED, Groups, Lp, Regularizer, as_regularizer
 
 PRECOMPUTED = "precomputed"
@@ -155,11 +156,17 @@ def raw_precomputed(X: Any, kept: Any) -> tuple[ArrayStack, Precomputed]:
     given = ArrayStack([matrix if len(kept) == n else matrix[np.ix_(kept, kept)] for matrix in grams.matrices])
     given.require_psd()  # with the allowance of their own dtype
     matrices = [np.ascontiguousarray(matrix, dtype=np.float64) for matrix in given.matrices]
-    lost = given.lost
+    lost, slack = given.lost, given.slack.copy()
     for m in np.flatnonzero(lost.any(axis=1)).tolist():  # by rounding: semidefinite again
         matrices[m] = matrices[m] + np.diag(lost[m])
-    made, M = ArrayStack.trusted(matrices, next(iter(kernel_names(X)), None)), len(matrices)
+        slack[m] = rounding_of(matrices[m].diagonal())
+    made, M = ArrayStack.trusted(matrices, next(iter(kernel_names(X)), None), slack), len(matrices)
     return made, Precomputed(kept, tuple(range(M)), (Transform(),) * M, made.names, n, last, M)
+
+
+def unexplained(raw: KernelStack) -> Array:
+    """Slack (M, n) beyond one rounding of each entry: of kernels that somebody else evaluated."""
+    return np.maximum(raw.slack - rounding_of(raw.own_diagonals), 0.0) if isinstance(raw, ArrayStack) else raw.slack
 
 
 def normalized(raw: KernelStack, new: NewKernels, how: Normalizer) -> tuple[KernelStack, NewKernels]:
@@ -171,7 +178,7 @@ def normalized(raw: KernelStack, new: NewKernels, how: Normalizer) -> tuple[Kern
         lazy = raw.normalized(how)
         return lazy, replace(new, transforms=lazy.fitted.transforms)
     assert isinstance(raw, ArrayStack)
-    matrices, transforms = [], []
+    matrices, transforms, before = [], [], unexplained(raw)
     for gram, name in zip(raw.matrices, raw.names, strict=True):
         transforms.append(how.fit(gram, f"kernel {name!r}"))
         if isinstance(raw, FamilyStack):
@@ -179,7 +186,7 @@ def normalized(raw: KernelStack, new: NewKernels, how: Normalizer) -> tuple[Kern
             matrices.append(gram)
         else:
             matrices.append(transforms[-1].train(gram))
-    made = ArrayStack.trusted(matrices, raw.names, slacks(transforms, matrices))
+    made = ArrayStack.trusted(matrices, raw.names, slacks(transforms, matrices, before))
     return made, replace(new, transforms=tuple(transforms))
 
 
@@ -189,9 +196,11 @@ def vanished(transforms: Sequence[Transform]) -> list[int]:
 
 
 def part(
-    raw: Array, names: Sequence[str], train: Any, test: Any, how: Normalizer
+    raw: Array, names: Sequence[str], train: Any, test: Any, how: Normalizer, before: Array
 ) -> tuple[ArrayStack, Array, list[int]]:
     """Kernels (M, k, k) of the training and (M, t, k) of the test samples of a fold, slices of all (M, n, n).
+
+    Of all of them the slack `before` (M, n) is `unexplained`.
 
     With them the numbers of the kernels that are constant on the training samples, whose statistics normalise both.
     """
@@ -202,7 +211,8 @@ def part(
         transforms.append(fitted)
         matrices.append(fitted.train(inner))
         rows[m] = fitted.new(gram.take(test, axis=0).take(train, axis=1), gram[test, test])
-    return ArrayStack.trusted(matrices, names, slacks(transforms, matrices)), rows, vanished(transforms)
+    slack = slacks(transforms, matrices, before[:, train])
+    return ArrayStack.trusted(matrices, names, slack), rows, vanished(transforms)
 
 
 def samples_first(X: Any) -> FloatArray:

@@ -143,6 +143,7 @@ class ArrayStack(KernelStack):
         samples = indices(samples, self.shape[1])
         parts = [matrix.take(samples, axis=0).take(samples, axis=1) for matrix in self.matrices]
         made = ArrayStack.trusted(parts, self.names, self.slack[:, samples])
+        made.__dict__["lost"] = self.lost[:, samples]  # little of a few samples is more of their trace
         made.sample_names = self._names_at(samples)
         return made
 
@@ -197,7 +198,7 @@ class ArrayStack(KernelStack):
             slack[m] = rounding_slack(self.matrices[m])
         return slack
 
-    @property
+    @cached_property
     def lost(self) -> Array:
         much = self.slack.mean(axis=1) > _EXPLAINED * self.traces()
         return np.where(much[:, None], self.slack, 0.0)

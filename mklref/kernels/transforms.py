@@ -141,6 +141,18 @@ class Transform:
             sizes = sizes + unit * (2.0 * np.abs(self.centering.means) + abs(self.centering.total))
         return rounding_of(sizes)
 
+    def carried(self, slack: Array) -> Array:
+        """What is missing of the transformed matrix (n,) where `slack` (n,) is missing of the matrix itself.
+
+        Of z = x - c 1'x, which centring makes of x, z_i^2 <= 2 x_i^2 + 2 c_i^2 n sum_j x_j^2.
+        """
+        if self.centering is not None:
+            n, shares = len(slack), self.centering.shares
+            slack = 2.0 * (slack + (slack.mean() if shares is None else n * float(slack @ shares**2)))
+        if self.norms is not None:
+            return np.asarray(slack / self.norms**2)
+        return slack if self.scale is None else slack * self.scale
+
     @property
     def _rounding(self) -> float:
         """Up to which a squared norm is 0: nothing but for the distance from a mean."""
@@ -150,10 +162,12 @@ class Transform:
         return _rounding(len(squares), float(squares.mean()) + self.centering.total)
 
 
-def slacks(transforms: Iterable[Transform], matrices: Iterable[FloatArray]) -> Array:
-    """The `Transform.slack` (M, n) of each transformed matrix."""
+def slacks(transforms: Iterable[Transform], matrices: Iterable[FloatArray], before: Any = 0.0) -> Array:
+    """The `Transform.slack` (M, n) of each transformed matrix, with what was missing `before` (M, n) besides."""
     pairs = zip(transforms, matrices, strict=True)
-    return np.array([transform.slack(np.diagonal(matrix).astype(np.float64)) for transform, matrix in pairs])
+    own = np.array([transform.slack(np.diagonal(matrix).astype(np.float64)) for transform, matrix in pairs])
+    each = zip(transforms, np.broadcast_to(before, own.shape), strict=True)
+    return np.asarray(own + np.array([transform.carried(slack) for transform, slack in each]))
 
 
 VANISHING = Transform(scale=0.0)

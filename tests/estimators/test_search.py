@@ -13,7 +13,7 @@ from sklearn.metrics import make_scorer, max_error
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, PredefinedSplit
 
 from mklref import ElasticNet, MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
-from mklref.estimators.gram import part
+from mklref.estimators.gram import part, unexplained
 from mklref.exceptions import (
     ConstantKernelWarning,
     InvalidParameter,
@@ -35,7 +35,8 @@ def test_kernels_of_a_fold_know_nothing_of_its_test_samples(samples, method, cen
     """They are those of a family that has seen the training samples alone."""
     X, _, _ = samples
     train, test = np.arange(0, 66, 2), np.array([1, 7, 33])
-    grams, rows, _ = part(parse(SPECIFICATION).fit(X).dense(), NAMES, train, test, Normalizer(method, center))
+    raw = parse(SPECIFICATION).fit(X)
+    grams, rows, _ = part(raw.dense(), NAMES, train, test, Normalizer(method, center), unexplained(raw))
     alone = parse(SPECIFICATION).fit(X[train], normalize=method, center=center)
     np.testing.assert_allclose(grams.dense(), alone.dense(), rtol=1e-12, atol=1e-13)
     np.testing.assert_allclose(rows, alone.new(X[test]), rtol=1e-12, atol=1e-13)
