@@ -76,10 +76,14 @@ class JointMachine(Together):
                 machine.begin(own, beta[first : first + len(own)], intercept)
             first += len(own)
 
-    def solve(self, gap: float) -> None:
-        """Solve every machine to its share of this duality gap."""
+    def solve(self, gap: float, enough: float = np.inf) -> None:
+        """Solve every machine to its share of this duality gap, or until their J are seen to be above `enough`.
+
+        Without c_b, which no joint problem has, those of the others are not negative.
+        """
         for machine in self.machines:
-            machine.solve(gap / len(self.machines))
+            machine.solve(gap / len(self.machines), enough)
+            enough -= machine.value()
 
     def value(self) -> float:
         return sum(machine.value() for machine in self.machines)

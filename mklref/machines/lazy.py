@@ -134,7 +134,7 @@ class LazyMachine(SMOMachine):
                 break
         return np.flatnonzero(chosen)
 
-    def _smo(self, tol: float) -> float:
+    def _pair_steps(self, tol: float, enough: float) -> float:
         """Working sets until no sample violates its conditions by more than `tol`; returns the violation left.
 
         One that comes again, and left more than half of the violation, is as good as the rounding of K beta lets it be.
@@ -143,7 +143,7 @@ class LazyMachine(SMOMachine):
         for _ in range(_MOST_SETS):
             low, high = self._multipliers()
             violation = high - low
-            if violation <= tol or time.perf_counter() > self.deadline:
+            if violation <= tol or self._above(enough) or time.perf_counter() > self.deadline:
                 return violation
             chosen = self._working_set(low, high)
             if violation > 0.5 * last[1] and np.array_equal(chosen, last[0]):

@@ -165,8 +165,11 @@ class Machine(Together, ABC):
         return np.empty((n, n))
 
     @abstractmethod
-    def solve(self, gap: float) -> None:
-        """Solve the machine to about this duality gap; updates beta and the quadratic forms."""
+    def solve(self, gap: float, enough: float = np.inf) -> None:
+        """Solve the machine to about this duality gap, or until J is seen to be above `enough`.
+
+        Updates beta and the quadratic forms.
+        """
 
     @abstractmethod
     def dual_term(self) -> float:

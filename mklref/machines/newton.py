@@ -64,7 +64,7 @@ class NewtonMachine(Machine):
         self._first[samples] = beta
 
     @np.errstate(over="ignore", invalid="ignore")
-    def solve(self, gap: float) -> None:
+    def solve(self, gap: float, enough: float = np.inf) -> None:
         """Newton steps until the dual point of the scores certifies `gap`, with the last factor while that serves.
 
         A step with the factor of other weights may overflow where the loss is flat; it is never taken.

@@ -35,6 +35,10 @@ _SQUARED = float(np.sqrt(np.finfo(float).tiny))
 _STEPS_PER_SAMPLE = 100
 """Two-variable steps for each sample after which a Newton step on the free samples is tried: SMO crawls where Q is
 nearly singular."""
+_GROWING = 1, 3, 6, 10, 20, 60
+"""As many in rounds, after each of which the value of a trial point may be enough to know that it is no better."""
+_SEEN = 1e-9
+"""Share of its terms by which the value has to be above that, far more than rounding."""
 _LOOSE = 0.05
 """The first machine is solved to this share of the violation that it starts with if its weights are a mere guess: as
 long as beta = 0, its size says nothing of what a violation costs."""
@@ -71,7 +75,7 @@ class SMOMachine(Machine):
         super().move(weights)
         self.gradient = self.image() + self.shift * self.beta - self.linear
 
-    def solve(self, gap: float) -> None:
+    def solve(self, gap: float, enough: float = np.inf) -> None:
         """Solve to a violation of the optimality conditions, in units of the score, that costs about this gap."""
         total, loosest = float(np.abs(self.beta).sum()), np.inf
         if not self.solves or total == 0.0:
@@ -85,11 +89,11 @@ class SMOMachine(Machine):
             self.form(self.free())
         for _ in range(_MOST_ROUNDS):
             tol = max(tol, least)
-            if self._smo(tol) <= tol:
+            if self._pair_steps(tol, enough) <= tol:
                 if tol == least or (excess := self._excess()) <= gap:
                     break
                 tol *= max(_SHARE, 0.5 * gap / excess)  # sum |beta| was far too small to judge by
-            elif not self._newton():
+            elif self._above(enough) or not self._newton():
                 break
             if time.perf_counter() > self.deadline:
                 break
@@ -136,7 +140,21 @@ class SMOMachine(Machine):
         intercept = intercept if np.isfinite(intercept) else 0.0
         return intercept_objective(problem, image, intercept) + float(self.beta @ image) - self.dual_term()
 
-    def _smo(self, tol: float) -> float:
+    def _pair_steps(self, tol: float, enough: float) -> float:
+        """Pair steps down to this violation, a limit, or a value above `enough`; returns the violation that is left."""
+        for steps in _GROWING if enough < np.inf else (_STEPS_PER_SAMPLE,):
+            violation = self._smo(tol, steps)
+            if violation <= tol or self._above(enough):
+                break
+        return violation
+
+    def _above(self, enough: float) -> bool:
+        """Whether the dual objective at beta, by its gradient, is above this, and J with it."""
+        linear = float(self.linear @ self.beta) - self.absolute * float(np.abs(self.beta).sum())
+        quadratic = 0.5 * float((self.gradient + self.linear) @ self.beta)
+        return linear - quadratic > enough + _SEEN * (abs(linear) + abs(quadratic))
+
+    def _smo(self, tol: float, steps_per_sample: int = _STEPS_PER_SAMPLE) -> float:
         """One round of pair steps; returns the violation that is left."""
         steps, formed, violation = loops.smo(
             self.forms.stack,
@@ -151,7 +169,7 @@ class SMOMachine(Machine):
             self.beta,
             self.gradient,
             tol,
-            _STEPS_PER_SAMPLE * len(self.beta),
+            steps_per_sample * len(self.beta),
             self.deadline - time.perf_counter(),
             self.forms.threads,
         )

@@ -157,12 +157,16 @@ class Loop:
 
     # --- evaluate and bound -----------------------------------------------------------------------------------
 
-    def evaluate(self, weights: Array) -> Point:
-        """Solve the machine at these weights and bound the optimum from what it found."""
+    def evaluate(self, weights: Array, highest: float = np.inf) -> Point:
+        """Solve the machine at these weights and bound the optimum from what it found.
+
+        A merit seen to be above `highest` is not made out: J is at least the value of any dual point.
+        """
         self.machine.move(weights)
         self.asked = self.inner_gap
         as_certified(self, self.centre)
-        self.machine.solve(self.asked)
+        enough = highest if np.isinf(highest) else highest - self.problem.regularizer.weight_penalty(weights)
+        self.machine.solve(self.asked, enough)
         return self.best.note(self.assess(weights, solved=True))
 
     def assess(self, weights: Array, solved: bool = False) -> Point:
@@ -288,7 +292,8 @@ class Loop:
             mixed = self.assess(model.weights)
             if self.best.note(mixed).working_gap <= self.target:
                 return mixed, True
-        trial = self.evaluate(model.weights)
+        highest = centre.merit - tuning.SERIOUS * promise + 2.0 * centre.inner_gap
+        trial = self.evaluate(model.weights, highest)
         if self.psi is None and trial.gap > self.target and (back := misled(machine, trial, centre)) is not None:
             if (closed := self.evaluate(back)).merit < min(trial.merit, centre.merit):
                 return closed, True
@@ -304,7 +309,7 @@ class Loop:
 
         Where psi is curved, cuts are kept from the first point on that has not clearly made it.
         """
-        noise = 2.0 * max(trial.inner_gap, centre.inner_gap)
+        noise = 2.0 * centre.inner_gap  # that of the trial point could only raise its merit
         excess = trial.merit - centre.merit + tuning.SERIOUS * promise
         serious = bool(excess <= noise)
         if serious and excess > 0.0:  # only the error of the machines can excuse it

@@ -187,8 +187,8 @@ def test_rounding_of_huge_steps_is_repaired_before_anything_is_made_of_it(monkey
     machine = machine_for(problem)
     exact = SMOMachine._smo
 
-    def rounded(machine, tol):
-        violation = exact(machine, tol)
+    def rounded(machine, tol, *limit):
+        violation = exact(machine, tol, *limit)
         machine.beta += 1e-4 * (machine.beta == 0.0)
         return violation
 
