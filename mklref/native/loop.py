@@ -100,7 +100,6 @@ class Loop:
         """Curvature of all sparse weights that W has not, as trial points told, and whether the last step had any."""
         self.most_failures, self.patience = tuning.MOST_FAILURES, tuning.PATIENCE
         guessed = cold and self.psi is not None and not self.problem.intercept_cost
-        self.far_apart = tuning.FAR_APART  # share of the upper bound that is open where it is lost
         self.most_steps = tuning.ARDUOUS * sum(own.problem.n_samples for own in machine.machines) if guessed else np.inf
         self.failures = 0
         self._W: Array | None = None
@@ -341,7 +340,7 @@ class Loop:
         In a box far wider than the optimum needs they run along it. Who changes when one way has cost as much as the
         other pays at most twice what the cheaper does. Where psi is curved, Newton's method finds its way by itself.
         """
-        far_apart = self.best.upper - self.best.lower >= self.far_apart * abs(self.best.upper)
+        far_apart = self.best.upper - self.best.lower >= tuning.FAR_APART * abs(self.best.upper)
         return far_apart and self.machine.counters()["inner_steps"] > self.most_steps
 
     # --- the end ----------------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """What is tried when the loop stalls: a ladder, each rung of which takes a point and returns a better one, or none.
 
-smaller_box    the solution at C / 1000, where machines ran along a box that is too wide and matrices are too large for
 central_path   the saddle point of machine and weights at once (central.py), where the bundle goes in circles or is lost
 kinks          the solution for the penalty with kinks of which this one is barely a smooth version
 closed_form    the weights for the present block norms: J + psi falls, however far the model is off (Kloft (17))
@@ -48,10 +47,8 @@ class Ladder:
         by_kernels, smooth = regularizer.in_shares(M) is not None, relatives(regularizer)[-1] is regularizer
         self.central = by_parts or by_kernels or smooth or loop.large_q is not None
         """Whether there is a central path for this penalty."""
-        self.factorised = order <= tuning.FACTORISED and _has_a_path(loop.machine)
-        """Whether there is room for one; else a smaller box is tried, where no dual point is better than 0."""
-        if not self.factorised:
-            loop.far_apart = 1.0
+        if order > tuning.FACTORISED or not _has_a_path(loop.machine):
+            loop.most_steps = np.inf
             return
         if loop.large_q is not None:
             loop.patience = tuning.IMPATIENCE
@@ -63,10 +60,7 @@ class Ladder:
     def climb(self, point: Point) -> Point | None:
         """The point of the first rung that leads on from this centre, or None."""
         loop = self.loop
-        lost = loop.lost()
-        failed, loop.most_steps = lost or loop.failures >= loop.most_failures, np.inf
-        if lost and not self.factorised:
-            return self.smaller_box()
+        failed, loop.most_steps = loop.lost() or loop.failures >= loop.most_failures, np.inf
         if (found := self.central_path(point)) is not None or loop.stopped is not None:
             return found
         if (found := self.kinks()) is not None or loop.stopped is not None:
@@ -78,10 +72,6 @@ class Ladder:
         if point.merit < merit - loop.target or smallest < tuning.CLOSER * gap:
             self.tried, found = (point.merit, smallest), self.closed_form(point)
         return self.smallest_norms() if found is None else found
-
-    def smaller_box(self) -> Point | None:
-        """From the solution at a smaller C; where no |beta_i| reaches that, it is one here as well."""
-        return self._by_way_of("a smaller box", C=self.loop.problem.C / tuning.SMALLER)
 
     def kinks(self) -> Point | None:
         """From the solution for the penalty with kinks, whose psi is polyhedral: the curved one is as steep there."""

@@ -89,9 +89,6 @@ TO_THE_END = 1e-2
 
 # --- the ladder of rescues ------------------------------------------------------------------------------------------
 
-SMALLER = 1000.0
-"""A run that is lost, where matrices are too large for a path, goes by the solution at C over this. Two signals Wave of
-2000 samples on wavelets as they are (C = 1e4) take 1.2 and 14 s, and 24 and 42 without."""
 FAR = 100.0
 """C over one that has room for the dual variables, from which a stalled run is solved there. No benchmark problem
 needs it; without, 11 of 40 tubes with q > 2 on kernels of scale 1e28 end at gaps of 4e-6 to 0.1."""

@@ -316,3 +316,25 @@ def test_no_matrix_of_order_n_is_held(monkeypatch):
         tracemalloc.stop()
     assert isinstance(lazy, LazyStack)
     assert peak < 2 * cache + 5 * 8 * 2**18 < 0.05 * 100 * cache
+
+
+@pytest.mark.parametrize("problem", [Problem, MulticlassProblem])
+@pytest.mark.parametrize("storage", ["memory", "lazy"])
+def test_a_machine_ends_where_its_value_is_enough(data, monkeypatch, storage, problem):
+    """Any dual point bounds J from below; one that stays below what is asked of it is solved as ever."""
+    monkeypatch.setattr(lazy_machine, "_FEWEST", 16)
+    X, y, values = data
+    targets = y if problem is Problem else np.digitize(values, [-0.3, 0.3])
+    targets = np.random.default_rng(0).permutation(targets)  # which takes many steps to learn
+    kernels = gaussian([1.0, 3.0]).fit(X[:150], storage=storage, **({"cache": 0} if storage == "lazy" else {}))
+    values, steps = [], []
+    for share in (None, 2.0, 0.5):
+        machine = machine_for(problem(kernels, targets[:150], C=1e5))
+        machine.move(np.array([0.4, 0.6]))
+        for _ in range(2):  # the first is a loose one
+            machine.solve(1e-6, *(() if share is None else (share * values[0],)))
+        values.append(machine.value())
+        steps.append(machine.counters()["inner_steps"])
+    assert values[1] == pytest.approx(values[0], rel=1e-6)
+    assert 0.5 * values[0] < values[2] <= values[0]
+    assert steps[2] < 0.6 * steps[0]

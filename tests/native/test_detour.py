@@ -48,48 +48,20 @@ def test_a_box_far_wider_than_the_optimum_needs_takes_few_machines(name, seed, r
     assert checked(problem).history.counters["machines"] <= 10
 
 
-@pytest.mark.parametrize("C", [1e5, 1e7])
-def test_where_matrices_are_too_large_for_a_path_the_answer_is_that_of_a_smaller_box(monkeypatch, detours, C):
-    """Where no |beta_i| is at its bound, C does not matter; a run that has a start is not lost."""
+@pytest.mark.parametrize(("name", "seed", "C"), [("Wave", 2, 1e5), ("Wave", 2, 1e7)])
+def test_machines_of_trial_points_that_fail_by_orders_are_short(monkeypatch, name, seed, C):
+    """Without a central path, in a box that is too wide: 2400 and 990 steps for each sample were taken."""
     monkeypatch.setattr(tuning, "FACTORISED", 0)
-    monkeypatch.setattr(tuning, "ARDUOUS", 10)
-    data = noisy_signal(np.random.default_rng(0), "Wave", 60)
+    data = noisy_signal(np.random.default_rng(seed), name, 60)
     kernels = wavelet("dil_trans", range(-3, 7)).fit(data.X)
     problem = mklref.Problem(kernels, data.y, C=C, loss=mklref.EpsilonInsensitive(0.1))
     tol = 1e-6 if C < 1e6 else 3e-6  # on the walls of the tube the last bit of a score costs 1e7 times as much
     solution = mklref.solve(problem, tol=tol)
-    assert detours
     assert solution.status is Status.OPTIMAL
+    assert solution.history.counters["inner_steps"] <= 200 * 60
     small = mklref.solve(problem.replace(C=10.0), tol=1e-9)
     assert np.abs(small.dual_coef).max() < 1.0
     assert solution.objective == pytest.approx(small.objective, rel=2 * tol)
-    detours.clear()
-    assert mklref.solve(problem, start=small, tol=tol).status is Status.OPTIMAL
-    assert not detours
-
-
-def test_one_class_has_no_smaller_box(monkeypatch, detours):
-    """At C/1000 nothing is feasible: the run ended where it had begun."""
-    monkeypatch.setattr(tuning, "FACTORISED", 0)
-    monkeypatch.setattr(tuning, "ARDUOUS", 0)
-    problem = make_problem(loss="one_class", n=40, M=4, C=1.0, regularizer="l1")
-    assert mklref.solve(problem).status is Status.OPTIMAL
-    assert not detours
-
-
-def test_many_machines_are_not_lost_before_one_of_them_is(monkeypatch, detours):
-    """Of 66 pairs of classes each machine takes few steps for each of its samples, all together many for each sample.
-
-    26 classes (520 samples, C = 1e4) went by two smaller boxes, five times as long.
-    """
-    monkeypatch.setattr(tuning, "ARDUOUS", 20)
-    rng = np.random.default_rng(12)
-    X, y = rng.standard_normal((120, 2)), np.arange(120) % 12
-    X += 1.2 * rng.standard_normal((12, 2))[y]
-    kernels = [np.exp(-width * (x[:, None] - x) ** 2) for x in X.T for width in (0.1, 1.0, 10.0)]
-    problem = mklref.MulticlassProblem([*kernels, X @ X.T], y, C=1e4, strategy="one_vs_one")
-    assert mklref.solve(problem).status is Status.OPTIMAL
-    assert not detours
 
 
 def test_one_history(problem, detours):
