@@ -23,9 +23,9 @@ from .families import (
 )
 from .fitted import FamilyStack as FamilyStack, FittedFamily as FittedFamily
 from .lazy import LazyStack as LazyStack
-from .normalizing import center as center, normalize as normalize
 from .specification import from_specification as from_specification, parse as parse
 from .stack import ArrayStack as ArrayStack, KernelStack as KernelStack, stack as stack
 from .storage import DiskStack as DiskStack
+from .transforms import center as center, normalize as normalize
 from .validation import check_psd as check_psd
 from .wavelets import wavelet as wavelet
