@@ -52,7 +52,7 @@ def solve(name, problem, **options):
 # --- against the native solver and cvxpy -----------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("name", "regularizer", "tol"),
     [
@@ -100,7 +100,7 @@ def test_agrees_with_cvxpy(name, regularizer, formulation, tol, intercept):
     assert complaints(problem, solve(name, problem, tol=tol), tol, truth) == []
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     ("name", "regularizer", "loss"),
     [

@@ -115,7 +115,7 @@ RUNS = [
 ] + [("silp", "other loss"), ("lp_interleaved", "larger C")]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("name", "kind"), RUNS)
 def test_no_start_stalls(name, kind, of_relatives):
     problem = small(name)
@@ -238,7 +238,7 @@ def wrong_starts(start):
     ]
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", TAKE_A_START)
 @pytest.mark.parametrize("case", range(9))
 def test_wrong_starts_are_named(name, case, solved):

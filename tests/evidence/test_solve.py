@@ -49,7 +49,7 @@ def conditions_by_differences(problem: EvidenceProblem, solution: EvidenceSoluti
     return worst
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("learn_noise", [False, True])
 @pytest.mark.parametrize("degenerate", SHAPES)
 @pytest.mark.parametrize("method", METHODS)

@@ -136,7 +136,7 @@ def examples(name: str) -> list:
     return suited(name, as_loss("squared" if name == "group_lasso" else "hinge"), seed=0)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", FORMULATIONS)
 def test_the_readme_names_the_cones_that_are_compiled(name, monkeypatch):
     """In every program that is solved, the masters of cutting planes included; CLARABEL has all of these cones."""

@@ -91,7 +91,7 @@ def test_pair(loss, regularizer, number):
     agree(problem, rotate=number)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("regularizer", [r for r in REGULARIZERS if r.weight_form == "min"], ids=str)
 @pytest.mark.parametrize("loss", ["hinge", "squared"])
 def test_cutting_planes(loss, regularizer):
@@ -189,7 +189,7 @@ def test_degenerate_kernels(degenerate):
     agree(make_problem(seed=5, degenerate=degenerate, regularizer=Lp(1)), solvers=("CLARABEL", "ECOS"))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss.intercept == "optional"], ids=str)
 def test_without_intercept_and_with_sample_weights(loss, rng):
     weights = rng.uniform(0.3, 2.0, size=25)

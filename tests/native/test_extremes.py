@@ -75,7 +75,7 @@ def test_tubes_nearly_as_wide_as_the_targets_by_hand(intercept):
         assert solution.objective == pytest.approx(0.05**2 / (1.0 + 0.1 * curvature), rel=1e-6)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("C", [1e15, 1e24, 1e60])
 @pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive", "one_class"])
 def test_a_margin_that_is_hard_is_found_whatever_rounding_makes_of_its_losses(loss, C):
@@ -119,7 +119,7 @@ def test_penalties_barely_smoother_than_their_kinks(loss, regularizer):
         checked(make_problem(loss=loss, seed=1, C=C, regularizer=regularizer))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-8, 1e-5])
 @pytest.mark.parametrize(("loss", "seed"), [("squared_hinge", 0), ("logistic", 0), ("squared", 2)])
 def test_a_root_that_is_barely_smooth_is_solved_by_way_of_the_root(loss, seed, epsilon):
@@ -371,7 +371,7 @@ def test_single_precision_is_read_as_it_is():
     np.testing.assert_array_equal(single.weights, double.weights)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("loss", "scale", "C"), [("logistic", 1e-190, 1e190), ("squared", 1e30, 1e30), ("hinge", 1e60, 1e30)]
 )

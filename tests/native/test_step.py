@@ -70,7 +70,7 @@ def truth(regularizer, cuts, W, centre, rel):
     return optimum(program, rel=rel, abs=rel), np.array([float(constraint.dual_value) for constraint in above])
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("regularizer", [*SPARSE, *BALLS], ids=str)
 @pytest.mark.parametrize("cuts", [1, 2, 5])
 def test_the_step_minimises_the_model(regularizer, cuts, rng, monkeypatch):
@@ -135,7 +135,7 @@ def test_cuts_far_below_cost_no_digits(regularizer, rng):
     np.testing.assert_allclose(found.mixture, [*alone.mixture, 0.0, 0.0, 0.0], atol=1e-6)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @every_sparse
 def test_kernels_outside_the_first_choice_come_in(regularizer, rng):
     """With 100 kernels only 20 candidates start; the optimality conditions must still hold for every kernel."""
@@ -251,7 +251,7 @@ def has_kinks_across_groups(regularizer):
 CASES = ({}, {"ridge": 3.0}, {"ridge": 0.1}, {"rank": 2}, {"spread": 4})
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("regularizer", [member for member in CURVED if not has_kinks_across_groups(member)], ids=str)
 def test_one_cut_reaches_the_minimum_of_the_model(regularizer, rng):
     """That in which each K_m is what is known of it."""

@@ -45,7 +45,7 @@ def check_value(row: Row, value: float, source: str) -> None:
     assert distance < VALUE, "relative distance from the certified value"
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("source", ["random1", "random4", "real"])
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_primer_has_the_value_of_its_problem(row, source):

@@ -207,7 +207,7 @@ OF_ALGORITHMS = (
 )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", ALGORITHMS)
 def test_an_algorithm_passes_where_it_applies(name):
     def solver(problem):

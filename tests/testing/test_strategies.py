@@ -98,7 +98,7 @@ def test_points_that_are_not_feasible_are_drawn_too():
 SEARCH = settings(max_examples=2000, deadline=None, derandomize=True, database=None, phases=[Phase.generate])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss_is_drawn(loss):
     find(problems(max_samples=5), lambda problem: problem.loss.name == loss, settings=SEARCH)

@@ -108,7 +108,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(monkeypatch, fault):
     target, home, name, planted, words = FAULTS[fault]
