@@ -82,11 +82,13 @@ def inside(interval: Interval, values) -> bool:
 
 
 def exact_inner(x, y) -> Fraction:
-    """Over one power of two, that of the smallest term: a sum of fractions would look for common factors each time."""
-    ratios = [[float(value).as_integer_ratio() for value in np.ravel(given)] for given in (x, y)]
-    terms = [(p * r, q * s) for (p, q), (r, s) in zip(*ratios, strict=True)]
-    whole = max((q for _, q in terms), default=1)
-    return Fraction(sum(p * (whole // q) for p, q in terms), whole)
+    """Of whole numbers over one power of two: a sum of fractions would look for common factors each time."""
+    parts = [np.frexp(np.ravel(given).astype(np.float64)) for given in (x, y)]
+    p, r = ((2.0**53 * mantissas).astype(np.int64).tolist() for mantissas, _ in parts)
+    exponents = parts[0][1] + parts[1][1]
+    least = int(exponents.min(initial=0))
+    whole = sum((a * b) << k for a, b, k in zip(p, r, (exponents - least).tolist(), strict=True))
+    return whole * Fraction(2) ** (least - 106)
 
 
 def awkward(rng, n):
