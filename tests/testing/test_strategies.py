@@ -90,12 +90,14 @@ def test_feasible_points_are_feasible(data):
     assert certify(problem, answer.dual_coef, weights=answer.weights).violations == ()
 
 
-def test_points_that_are_not_feasible_are_drawn_too():
-    problem = find(problems(losses=["hinge"], regularizers=[Lp(1)]), lambda _: True)
-    find(answers(problem, feasible=False), lambda answer: repair(problem, answer.dual_coef)[1])
-
-
 SEARCH = settings(max_examples=2000, deadline=None, derandomize=True, database=None, phases=[Phase.generate])
+
+
+def test_points_that_are_not_feasible_are_drawn_too():
+    drawn = problems(losses=["hinge"], regularizers=[Lp(1)]).flatmap(
+        lambda problem: answers(problem, feasible=False).map(lambda answer: repair(problem, answer.dual_coef)[1])
+    )
+    find(drawn, bool, settings=SEARCH)
 
 
 @pytest.mark.sampled(4)
