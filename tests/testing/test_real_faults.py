@@ -42,7 +42,7 @@ def planted(what):
     for name in CASES:
         problem = CATALOGUE[name].build()[0]
         answer = PLANTS[what][1](problem)
-        if answer is not None and not judge(problem, Answer(*answer)).passed:
+        if answer is not None and not judge(problem, Answer(*answer), suspects=False).passed:
             return problem, answer
     raise AssertionError(f"no case leaves room for: {what}")
 
