@@ -26,11 +26,15 @@ FEW = "hinge-l1", "hinge-l2", "squared-l2", "hinge-l1-no-intercept"
 CATALOGUE = {case.name: case for case in select()}
 
 
-def test_the_native_solver_passes():
-    native = check_solver(solve)
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_native_solver_passes(first):
+    """Every second case, of which each one takes 6 ms."""
+    names = [*CATALOGUE][first::2]
+    native = check_solver(solve, include=names)
     assert [row.message for row in native.failures] == []
     assert native.count(Outcome.EXCLUDED) == 0
-    assert len(native.rows) == len(CATALOGUE)
+    assert {row.case.name for row in native.rows} >= set(names)  # some names are flags as well
 
 
 @pytest.mark.parametrize(("formulation", "first"), [("dual", 0), ("weighted_primal", 2)])
