@@ -240,6 +240,7 @@ def test_flipped_bytes_are_refused_or_harmless(solution, saved, rng, compress):
     for position in range(0, len(content), 3):
         spoiled = bytearray(content)
         spoiled[position] ^= int(rng.integers(1, 256))
+        saved.unlink()  # a file that is written again waits for the disk
         saved.write_bytes(spoiled)
         try:
             loaded = Solution.load(saved)
