@@ -67,12 +67,6 @@ def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
     )
 
 
-def test_the_process_returns_the_exit_code():
-    with start("-m", "mklref", "crosscheck", "--p", "0") as process:
-        out, err = process.communicate(timeout=120)
-    assert (process.returncode, out, err.count("\n")) == (2, "", 1)
-
-
 @pytest.mark.skipif(sys.platform == "win32", reason="sends signals to a process group")
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(

@@ -222,6 +222,8 @@ def test_capabilities_may_be_an_attribute_or_a_function():
     assert check_solver(solver, include=FEW).count(Outcome.EXCLUDED) == 1
     report = check_solver(solve, include=FEW, supports=lambda problem: problem.loss.name == "hinge")
     assert [row.reason for row in report.rows if row.reason] == ["out of scope"]
+    single = Supports(losses="hinge", regularizers="Lp", intercept=np.True_, max_kernels=np.inf)  # and no collection
+    assert check_solver(solve, supports=single, include=FEW).count(Outcome.PASSED) == 2
 
 
 def test_declining_is_no_failure_but_declining_everything_is_no_success():
@@ -299,11 +301,6 @@ def test_capabilities_that_nobody_has_are_errors(arguments, error, said):
     """A misspelt name would exclude every case in silence."""
     with pytest.raises(error, match=said):
         Supports(**arguments)
-
-
-def test_single_capabilities_need_no_collection():
-    supports = Supports(losses="hinge", regularizers="Lp", intercept=np.True_, max_kernels=np.inf)
-    assert check_solver(solve, supports=supports, include=FEW).count(Outcome.PASSED) == 2
 
 
 def test_the_solver_gets_copies_of_everything():
