@@ -149,6 +149,8 @@ def require_format(path: str | PathLike[str], found: Any, *expected: str) -> Non
     if found not in expected:
         owner = _OWNERS.get(str(found))
         hint = f" It holds a {owner.rpartition('.')[2]}: load it with {owner}.load." if owner else ""
+        if str(found).rpartition("-")[0] in {name.rpartition("-")[0] for name in expected}:
+            hint = " A newer version of mklref wrote it: update this one."
         raise UnsafeFile(f"{path} has format {found!r}; this version reads {' and '.join(map(repr, expected))}.{hint}")
 
 

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mklref import losses, regularizers
-from mklref._files import read_arrays, well_formed, write_arrays
+from mklref._files import read_arrays, require_format, well_formed, write_arrays
 from mklref._typing import Array
 from mklref._untrusted import numbers_of
 from mklref.certificate import Bounds, Certificate
@@ -131,8 +131,7 @@ class Persistent(BaseEstimator):  # type: ignore[misc]
     @classmethod
     def _loaded(cls, arrays: dict[str, Any], facts: dict[str, Any], path: str | PathLike[str]) -> Self:
         facts = {name: fact for name, fact in facts.items() if name != "search"}  # which its own class reads
-        if facts.get("format") not in (_FORMAT, saved.FIRST):
-            raise UnsafeFile(f"{path} has format {facts.get('format')!r}; this version reads {_FORMAT!r}.")
+        require_format(path, facts.get("format"), _FORMAT, saved.FIRST)
         if facts.get("estimator") != cls.__name__:
             raise UnsafeFile(f"{path} holds a {facts.get('estimator')}; load it with {facts.get('estimator')}.load.")
         with well_formed(path, f"a saved {cls.__name__}"):

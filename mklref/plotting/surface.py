@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_count, shown
+from mklref._validate import checked_integer, shown
 from mklref.exceptions import InvalidInput, InvalidType
 from mklref.plotting.style import COLOURS, above, as_text, axes, colour, labelled, mark, numbers
 
@@ -29,13 +29,14 @@ def surface(model: Any, X: Any, y: Any = None, *, points: int = 120, ax: Any = N
     y : array (n,), optional
         Their classes or targets.
     points : int
-        Grid points along each axis.
+        Grid points along each axis, from 2 to 5000.
     """
     samples = numbers(X, "X")
     if samples.ndim != 2 or samples.shape[1] != 2 or not len(samples):
         raise InvalidInput(f"X has shape {samples.shape}; a surface is drawn over two variables, X of shape (n, 2).")
     y = labelled(y, len(samples), "y")
-    points = checked_count("points", points, 2, "the grid points along each axis.")
+    says = f"points = {shown(points)} must be an integer from 2 to 5000: the grid points along each axis."
+    points = checked_integer(points, 2, 5000, says)
     if not (hasattr(model, "decision_function") or hasattr(model, "predict")):
         raise InvalidType(f"model is {type(model).__name__}; give a fitted estimator, which scores or predicts.")
     names = [str(name) for name in getattr(X, "columns", ("x0", "x1"))]

@@ -224,6 +224,7 @@ def test_the_errors_of_a_search():
         (lambda: plotting.weights(THETA, by={"a": [0, 5]}), "by names the kernel 5; there are 5", InvalidParameter),
         (lambda: plotting.weights(THETA, most=1.5), r"most is 1\.5 \(float\); give an integer", InvalidType),
         (lambda: plotting.surface(None, np.ones((4, 2)), points=1), "points = 1 must be an integer", InvalidParameter),
+        (lambda: plotting.surface(None, np.ones((4, 2)), points=10**7), "an integer from 2 to 5000", InvalidParameter),
         (lambda: plotting.intervals(3), r"check is int; give what mklref\.crosscheck returns", InvalidType),
         (lambda: plotting.contributions(None, np.ones((4, 2))), "model is NoneType; give a fitted", InvalidType),
         (lambda: plotting.surface(None, np.ones((4, 2))), "model is NoneType; give a fitted", InvalidType),
