@@ -129,7 +129,7 @@ def test_classes_and_points_that_do_not_fit_are_refused(data):
         MulticlassProblem(kernels, y).certify(np.zeros((2, 27)), np.ones(3))
     with pytest.raises(InvalidParameter, match=r"weights has shape \(2,\); expected \(3,\)"):
         MulticlassProblem(kernels, y).certify(np.zeros((3, 27)), np.ones(2))
-    with pytest.raises(InvalidParameter, match=r"intercepts\[1\] is nan"):
+    with pytest.raises(InvalidParameter, match=r"intercept\[1\] is nan"):
         MulticlassProblem(kernels, y).certify(np.zeros((3, 27)), np.ones(3), [0.0, np.nan, 0.0])
     reasons = reference.explain(MulticlassProblem(kernels, y))
     assert reasons["multiclass"] is None
