@@ -25,7 +25,7 @@ class Name(str):
     def __new__(cls, text: str) -> Self:
         """Refuse the empty one of a variable that is not set in a shell, which would be taken for none."""
         if not text:
-            raise ArgumentTypeError("the name is empty; give one, or leave the option out")
+            raise ArgumentTypeError("the name is empty, as of a variable that is not set; give one")
         return super().__new__(cls, text)
 
 
@@ -88,7 +88,7 @@ def deliver(arguments: Namespace, **results: Callable[[str], None]) -> dict[str,
         path = getattr(arguments, option)
         if path is None:
             continue
-        free = path if arguments.force or is_stream(path) else _free(Path(path))
+        free = path if arguments.force or is_stream(path) else _free(path)
         try:
             write(free)
             reason = "another process has made it meanwhile"
@@ -133,7 +133,7 @@ def _same(one: Path, other: Path) -> bool:
     return os.path.realpath(one) == os.path.realpath(other)
 
 
-def _free(path: Path) -> str:
-    """The first of model.npz, model-2.npz, model-3.npz, ... that is not there."""
-    names = chain([path], (path.with_stem(f"{path.stem}-{k}") for k in count(2)))
-    return str(next(name for name in names if not name.exists()))
+def _free(path: str) -> str:
+    """The first of model.npz, as it was given, model-2.npz, model-3.npz, ... that is not there."""
+    names = chain([path], (str(Path(path).with_stem(f"{Path(path).stem}-{k}")) for k in count(2)))
+    return next(name for name in names if not Path(name).exists())

@@ -209,7 +209,7 @@ def plausible(
             (reading.problem.kernels is problem.kernels and not isinstance(reading.problem.regularizer, Fixed))
             or _share_of_effect(reading.problem, upper, lower) <= OF_THE_EFFECT * effect
         ) and _errs_as_much(problem, point, reading, gap):
-            lost = bool(point.intercept) and reading.point.intercept is None
+            lost = bool(np.any(point.intercept)) and reading.point.intercept is None
             fitting.append((lost or as_given > 10.0 * left, reading.adapted, left, reading))
     best = min((left for *_, left, _ in fitting), default=np.inf)
     first: dict[str, tuple[float, Reading]] = {}
@@ -296,7 +296,7 @@ def _why_not_each_machine(
         yield Finding("not converged", f"No kernel has a positive weight. {bounds}")
         return
     point = point._replace(weights=theta)
-    if common := _of_all(OF_ALL, problem, point, max(PLAUSIBLE * min(gap, 1.0), tol), bounds):
+    if common := _of_all(plausible(problem, point, OF_ALL, certificate, tol, PLAUSIBLE), problem, bounds):
         yield common
         return
     fixed = Fixed(theta)
@@ -315,18 +315,19 @@ def _why_not_each_machine(
         which = ", ".join(str(p) for p, _ in found)
         yield Finding(fault, f"Machine {which} of {len(betas)}: {found[0][1].text}", found[0][1].others)
     if not wrong:
-        most = max(PLAUSIBLE_IF_FITTED * min(gap, 1.0), tol)
+        fitting = plausible(problem, point, OF_THEIR_WEIGHTS, certificate, tol, PLAUSIBLE_IF_FITTED)
         fault = "inaccurate" if gap <= CLOSE else "weights not optimal"
         solved = Finding(fault, f"Every machine is solved for these weights. {bounds}")
-        yield _of_all(OF_THEIR_WEIGHTS, problem, point, most, bounds) or solved
+        yield _of_all(fitting, problem, bounds) or solved
 
 
-def _of_all(suspects: Iterable[Suspect], problem: Problem, point: Point, most: float, bounds: str) -> Finding | None:
-    """The first reading of all machines together that leaves no larger gap."""
-    for reading in _readings(suspects, problem, point):
-        if _bounds(reading)[1] <= most:
-            return Finding(reading.fault, f"{reading.text} {bounds}", (), objectives_elsewhere(problem, [reading]))
-    return None
+def _of_all(fitting: list[tuple[float, Reading]], problem: Problem, bounds: str) -> Finding | None:
+    """The first reading of all machines together, and the others, if there are any."""
+    if not fitting:
+        return None
+    first, *others = readings = [reading for _, reading in fitting]
+    text = f"{first.text} {also(fitting[1:])}{bounds}"
+    return Finding(first.fault, text, tuple(one.fault for one in others), objectives_elsewhere(problem, readings))
 
 
 def _other_weights(problem: Problem, point: Point, gap: float, tol: float) -> str:
@@ -389,8 +390,8 @@ def _share_of_effect(problem: Problem, upper: float, lower: float) -> float:
     """
     if problem.intercept_cost:
         return 0.0
-    zero = np.zeros(problem.n_samples)
-    constant = intercept_objective(problem, zero, middle_intercept(problem, zero))
+    alone = [(one, np.zeros(one.n_samples)) for one in (machine.problem for machine in problem.machines)]
+    constant = sum(intercept_objective(one, zero, middle_intercept(one, zero)) for one, zero in alone)
     return min(abs(relative(upper - lower, constant - lower)), 1.0)
 
 

@@ -389,13 +389,3 @@ def test_variables_of_any_scale(folder, tmp_path, refused, run):
     (tmp_path / "far.csv").write_text("age,dose\n5e201,1e200\n")
     line = refused(["predict", model, str(tmp_path / "far.csv")])
     assert "row 1: 'dose' is 1e+200, too far from the table that the model was fitted to" in line
-
-
-def test_the_smallest_class_may_have_a_sample_for_each_fold(tmp_path, refused):
-    table = tmp_path / "few.csv"
-    table.write_text("x,y,kind\n" + "".join(f"{k},{k % 3},{'few' if k < 3 else 'many'}\n" for k in range(9)))
-    options = ["fit", str(table), "--C", "1", "--p", "1", "--kernels", "linear, rbf(1)", "--test", "none"]
-    assert main([*options, "--folds", "3"]) == 0
-    assert "the smallest class has 3 samples, fewer than --folds 4" in refused([*options, "--folds", "4"])
-    table.write_text(table.read_text() + "9,0,one\n")
-    assert "the smallest class has 1 sample, fewer than --folds 2" in refused([*options, "--folds", "2"])

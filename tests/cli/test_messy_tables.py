@@ -236,3 +236,13 @@ def test_a_table_that_does_not_fit_is_refused_before_the_work(tmp_path, monkeypa
     line = refused(["fit", str(tmp_path / "t.csv"), *FAST, "--test", "none"])
     assert "63 samples and 2 kernels take 0.000254 GB of memory in a search, and 0.0001 GB are free" in line
     assert "These would fit: 39 samples (--samples 39 in a shell)" in line
+
+
+def test_the_smallest_class_may_have_a_sample_for_each_fold(tmp_path, refused):
+    table = tmp_path / "few.csv"
+    table.write_text("x,y,kind\n" + "".join(f"{k},{k % 3},{'few' if k < 3 else 'many'}\n" for k in range(9)))
+    options = ["fit", str(table), "--C", "1", "--p", "1", "--kernels", "linear, rbf(1)", "--test", "none"]
+    assert main([*options, "--folds", "3"]) == 0
+    assert "the smallest class has 3 samples, fewer than --folds 4" in refused([*options, "--folds", "4"])
+    table.write_text(table.read_text() + "9,0,one\n")
+    assert "the smallest class has 1 sample, fewer than --folds 2" in refused([*options, "--folds", "2"])

@@ -170,6 +170,17 @@ def test_a_file_that_appears_during_the_work_is_kept_and_the_result_is_beside_it
     assert not arguments.astray
 
 
+@pytest.mark.parametrize("name", ["./m.npz", ".//m.npz", "there/./m.npz", "there/../m.npz", "m.x.npz"])
+def test_a_name_is_written_as_it_is_given(tmp_path, monkeypatch, name):
+    """The same file by a shorter spelling was said to be another, and the exit code was 2."""
+    monkeypatch.chdir(tmp_path)
+    Path("there").mkdir()
+    arguments = Namespace(save=name, force=False, astray=False)
+    assert deliver(arguments, save=lambda path: Path(path).write_text("ours")) == {"save": name}
+    assert not arguments.astray
+    assert Path(name).read_text() == "ours"
+
+
 def test_a_result_whose_place_is_gone_goes_to_the_directory_for_temporary_files(tmp_path, monkeypatch, run):
     (tmp_path / "temporary").mkdir()
     (tmp_path / "home").mkdir()
