@@ -225,7 +225,7 @@ def as_array(data: Any, label: str, error: type[InvalidInput] = InvalidInput) ->
     try:
         array = np.asarray(data)
     except ValueError as ragged:
-        raise error(f"{label} is ragged: {ragged}.") from ragged
+        raise error(f"{label} is ragged; give rows of one length: {str(ragged).rstrip('.')}.") from ragged
     except (OSError, RuntimeError) as lost:
         raise error(f"{label} is {shown(data)}, which cannot be read, as where its file was closed: {lost}.") from lost
     except TypeError as elsewhere:  # as on another device

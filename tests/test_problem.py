@@ -191,7 +191,7 @@ ONE_CLASS = {"y": np.ones(N), "loss": "one_class"}
         ({"y": np.arange(N)}, InvalidTarget, r"y holds the values 0, 1, 2, 3, 4, 5, \.\.\.; loss hinge takes"),
         ({"y": np.ones(N)}, InvalidTarget, r"y holds only the class 1; loss hinge needs samples of both"),
         ({"y": -np.ones(N)}, InvalidTarget, r"y holds only the class -1; loss hinge needs samples of both"),
-        ({"y": [[1, -1], [1]]}, InvalidTarget, r"y is ragged"),
+        ({"y": [[1, -1], [1]]}, InvalidTarget, r"y is ragged; give rows of one length: .*[^.]\.$"),
         ({"loss": "one_class"}, InvalidTarget, r"y holds the values -1, 1; loss one_class .*np\.ones\(n\)"),
         (
             {"y": ["a", "b"] * 4},

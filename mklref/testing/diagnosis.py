@@ -100,13 +100,14 @@ def judge(
     try:
         require_same_names(problem, answer)
         certificate = certify(problem, answer.dual_coef, weights=answer.weights, intercept=answer.intercept)
+        beta = _array(answer.dual_coef)  # of a Solution in its place there is a certificate
         objective, lower = claim("objective", answer.objective), claim("lower", answer.lower)
         converged = claimed_convergence(answer.converged)
     except MKLError as error:
         return Verdict(None, (Finding("malformed answer", str(error)),), np.inf)
     weights = None if answer.weights is None else np.maximum(_array(answer.weights), 0.0)  # as in the certificate
     b = None if answer.intercept is None else problem.intercepts(np.atleast_1d(certificate.intercept).tolist())
-    point = Point(_array(answer.dual_coef), weights, b)
+    point = Point(beta, weights, b)
     if suspects and weights is None and np.isfinite(certificate.lower):
         for theta in fitting_weights(problem, point.dual_coef, point.intercept):
             if certificate.relative_gap <= tol:

@@ -40,7 +40,7 @@ def assert_optimal(
     Parameters
     ----------
     problem : Problem
-    dual_coef : array (n,), of P machines (P, n), or Solution
+    dual_coef : array (n,), of P machines (P, n), or Solution or Answer
         beta, signed: beta_i = alpha_i y_i in classification. Of a solution its weights and intercept count as well.
     weights : array (M,), optional
         theta; by default the best ones for this dual point, which are looked for.
@@ -58,9 +58,10 @@ def assert_optimal(
         problem is no `Problem`; rtol is no number in (0, 1); a solution with weights or an intercept beside it.
     """
     tol = checked_tolerance("rtol", rtol)
-    answer = as_answer(dual_coef) if isinstance(dual_coef, Solution) else Answer(dual_coef)
+    whole = isinstance(dual_coef, Solution | Answer)
+    answer = as_answer(dual_coef) if whole else Answer(dual_coef)
     given = {name: own for name, own in {"weights": weights, "intercept": intercept}.items() if own is not None}
-    if given and isinstance(dual_coef, Solution):
+    if given and whole:
         raise InvalidParameter(
             f"{' and '.join(given)} go with an array; of a solution its own count. Give solution.dual_coef instead."
         )

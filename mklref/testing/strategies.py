@@ -128,21 +128,24 @@ def problems(
     conditions, scales
         As for `gram_matrices`.
     """
+    if losses is not None and not isinstance(losses, str | Loss) and not len(losses):
+        raise InvalidParameter("losses is empty; give one at least, or leave it out.")
     loss = as_loss(draw(st.sampled_from(tuple([losses] if isinstance(losses, str | Loss) else losses or LOSSES))))
     n = draw(st.integers(min_samples, max_samples))
     if regularizers is None:
         M = draw(st.integers(1, max_kernels))
-        kinds = _any_regularizer(M)
+        kinds = _any_regularizer(M).map(lambda kind: (kind, M))
     else:
         given = [regularizers] if isinstance(regularizers, str | Regularizer) else regularizers
+        if not len(given):
+            raise InvalidParameter("regularizers is empty; give one at least, or leave it out.")
         sizes = range(1, max_kernels + 1)
         fitting = [(kind, size) for kind in map(as_regularizer, given) for size in sizes if _fits(kind, size)]
         if not fitting:
             raise InvalidParameter(f"no regularizer fits max_kernels = {max_kernels} kernels or fewer; raise it.")
-        M = draw(st.sampled_from(sorted({size for _, size in fitting})))
-        kinds = st.sampled_from([kind for kind, size in fitting if size == M])
+        kinds = st.sampled_from(fitting)
+    regularizer, M = draw(kinds.filter(lambda drawn: not (loss.intercept_cost and drawn[0].degree == 1.0)))
     K = draw(gram_matrices(n, min_kernels=M, max_kernels=M, conditions=conditions, scales=scales))
-    regularizer = draw(kinds.filter(lambda kind: not (loss.intercept_cost and kind.degree == 1.0)))
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     C = draw(st.sampled_from((1.0, 0.01, 100.0)))
     free = loss.intercept == "required" or (loss.intercept == "optional" and draw(st.booleans()))

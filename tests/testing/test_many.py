@@ -261,6 +261,9 @@ def test_a_solution_is_an_answer_with_its_own_weights_and_intercept():
     problem = problem_of(regularizer=L2, C=0.3)
     found = solve(problem, tol=1e-9)
     assert_optimal(problem, found)
+    assert_optimal(problem, Answer(found.dual_coef, found.weights, found.intercept))
+    (finding,) = judge(problem, Answer(found)).findings
+    assert finding.text.startswith("answer is Solution")
     with pytest.raises(AssertionError, match=r"^not optimal: wrong intercept: "):
         assert_optimal(problem, replace(found, intercept=found.intercept + 1.0))
     with pytest.raises(InvalidParameter, match=r"weights and intercept go with an array; .* solution\.dual_coef"):

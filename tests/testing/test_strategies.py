@@ -17,7 +17,7 @@ from mklref.certificate import repair
 from mklref.exceptions import InvalidParameter, UnsafeFile
 from mklref.losses import LOSSES, EpsilonInsensitive
 from mklref.problem import Problem
-from mklref.regularizers import Fixed, Groups, Lp
+from mklref.regularizers import Fixed, Groups, Lp, Power
 from mklref.testing import assert_optimal, diagnosis
 from mklref.testing.answer import Answer
 from mklref.testing.data_suspects import centered_kernels, scaled_kernels
@@ -61,6 +61,16 @@ def test_one_regulariser_is_enough_and_has_to_fit():
         assert find(drawn, lambda problem: problem.n_kernels >= 3, settings=SEARCH).n_kernels == most
     with pytest.raises(InvalidParameter, match="no regularizer fits max_kernels = 3 kernels or fewer; raise it"):
         find(problems(regularizers=Fixed(np.ones(4)), max_kernels=3), lambda _: True, settings=SEARCH)
+    for name in ("losses", "regularizers"):
+        with pytest.raises(InvalidParameter, match=rf"^{name} is empty; give one at least, or leave it out"):
+            find(problems(**{name: []}), lambda _: True, settings=SEARCH)
+
+
+@FEW
+@given(problems(losses="one_class", regularizers=[Power(1), Groups([[0, 2], [1]], p=0.5, q=0.5)]))
+def test_a_regulariser_that_a_loss_cannot_have_draws_no_number_of_kernels(problem):
+    """Most draws were of numbers of kernels that only the other one fits, and were thrown away."""
+    assert isinstance(problem.regularizer, Groups)
 
 
 @settings(FEW, max_examples=200)
