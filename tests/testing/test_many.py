@@ -18,9 +18,9 @@ from testing.planted import L2, L43, point, problem_of, solved
 import mklref
 from mklref import Problem, native, reference, solve
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
-from mklref.kernels import ArrayStack
+from mklref.kernels import ArrayStack, normalize
 from mklref.multiclass import MulticlassProblem
-from mklref.regularizers import BlockNorm, Fixed, Groups, Lp, Tikhonov
+from mklref.regularizers import BlockNorm, Fixed, Groups, Lp, Power, Tikhonov
 from mklref.testing import Answer, assert_optimal, certify_many, check_value, judge
 
 PATH = (10.0, 3.0, 1.0, 0.3)
@@ -214,6 +214,17 @@ def test_kernels_that_were_normalised_are_named_where_the_weights_are_those_of_t
     assert finding.fault == "normalised kernels"
     assert f"({'unit trace' if factor == 1.0 else 'trace n'}: " in finding.text
     assert "K / trace(K)), whose weights were returned for K." in finding.text
+
+
+@pytest.mark.parametrize("regularizer", [L2, Power(1)])
+@pytest.mark.parametrize("how", ["trace", "spherical", "multiplicative"])
+def test_no_fault_has_a_normalisation_beside_it_that_changes_nothing(regularizer, how):
+    """Each wrong intercept had, where the kernels of the problem are normalised."""
+    kernels = normalize(problem_of().kernels.dense()[:3], how).dense()
+    problem = problem_of(regularizer=regularizer).replace(kernels=kernels)
+    beta, theta, b = point(problem)
+    (finding,) = judge(problem, Answer(beta, theta, b + 0.3)).findings
+    assert "normalised kernels" not in (finding.fault, *finding.others)
 
 
 def test_weights_as_shares_with_dual_variables_that_keep_the_function_are_named():
