@@ -25,6 +25,8 @@ from mklref.kernels.protocol import indices, numbers
 
 _EACH = 4
 """Tiles for each worker: the last ones are for those that were quicker."""
+_FOREVER = 1e9
+"""Seconds in place of infinitely many, which Dask reads as a unit of time."""
 
 
 class DistributedLazyStack(LazyStack):
@@ -91,7 +93,7 @@ class DistributedLazyStack(LazyStack):
         from distributed.scheduler import KilledWorker
         from distributed.utils import TimeoutError as Late
 
-        client, futures, deadline = self.client, list[Any](), time.monotonic() + self.timeout
+        client, futures, deadline = self.client, list[Any](), time.monotonic() + min(self.timeout, _FOREVER)
         left: Any = lambda: max(0.0, deadline - time.monotonic())  # noqa: E731
         try:
             while True:

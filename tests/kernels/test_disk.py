@@ -136,7 +136,7 @@ def test_tiles_of_lazy_kernels_have_the_bits_of_one_process_and_survive_a_worker
     X = np.random.default_rng(0).normal(size=(60, 3))
     family = kernels.gaussian([1.0, 3.0]) + kernels.linear() + kernels.per_variable(kernels.laplacian(1.0))
     stack = family.fit(X, storage="lazy", normalize="multiplicative")
-    there = DistributedLazyStack(stack, client=processes, tiles=5)
+    there = DistributedLazyStack(stack, client=processes, tiles=5, timeout=np.inf)
     v, every = np.where(np.arange(60) % 3, X[:, 0], 0.0), np.arange(len(stack))
     here = [
         tiles.tile(stack, np.flatnonzero(v), v[v != 0.0], columns, every) for columns in np.array_split(range(60), 5)
