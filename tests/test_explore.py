@@ -148,11 +148,10 @@ def test_the_groups_that_are_shown_can_be_typed():
 
 def test_data_that_are_no_table_start_no_server(tmp_path, monkeypatch):
     monkeypatch.setattr(serve, "listen", lambda _: pytest.fail("it is served"))
-    files = [tmp_path / f"model{suffix}" for suffix in SUFFIXES]
-    for file in files:
+    said = dict.fromkeys((tmp_path / f"model{suffix}" for suffix in SUFFIXES), "no table")
+    for file in said:
         file.touch()
-    said = {"moonz": "no file that is there", "absent.csv": "no file that is there", **dict.fromkeys(files, "no table")}
-    for data, what in said.items():
+    for data, what in {"moonz": "no file that is there", "absent.csv": "no file that is there", **said}.items():
         with pytest.raises(InvalidParameter, match=f"is {what}, and not one of moons"):
             serve.explore(0, browser=False, data=str(data))
 
