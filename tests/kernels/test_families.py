@@ -14,7 +14,7 @@ from makers import Frame, make_samples
 
 from mklref import kernels
 from mklref.certificate.products import missing
-from mklref.estimators.gram import normalized, part, raw_precomputed, unexplained
+from mklref.estimators.gram import normalized, part, unexplained
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import (
     ArrayStack,
@@ -362,33 +362,6 @@ def test_with_its_slack_a_kernel_that_is_definite_is_it_as_a_matrix(normalize, c
     np.testing.assert_allclose(made.slack, own.slack, rtol=1e-6)
     np.testing.assert_allclose(fold.slack, own.slack, rtol=1e-6)
     np.testing.assert_array_equal(own.part(every[:20]).slack, own.slack[:, :20])
-
-
-@pytest.mark.parametrize("center", [False, True])
-@pytest.mark.parametrize("normalize", [None, "spherical", "multiplicative", "trace"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_what_is_missing_of_matrices_with_few_digits_is_missing_of_normalised_ones(normalize, center, weighted, rng):
-    """Of 13.6 to 15 digits; one rounding of each entry was taken for it, 30 times too little."""
-    X, every, wide = rng.normal(size=(60, 4)), np.arange(60), np.exp(rng.normal(size=60))
-    whole, some = (Normalizer(normalize, center, weight if weighted else None) for weight in (wide, wide[5:]))
-    for digits in (13.6, 14.0, 15.0):
-        unit = 10.0**-digits * np.max(X @ X.T)
-        raw, new = raw_precomputed([np.round(X @ X.T / unit) * unit], every)
-        made = normalized(raw, new, whole)[0]
-        fold = part(raw.dense(), raw.names, every[5:], every[:5], some, unexplained(raw))[0]
-        for K in (raw, made, fold):
-            assert missing(K.matrices[0]) > 0.0
-            assert missing(K.matrices[0] + np.diag(K.slack[0])) == 0.0
-
-
-def test_few_samples_of_many_lose_nothing_that_rounding_explains(rng):
-    x = rng.normal(size=600)
-    whole = ArrayStack.trusted([np.outer(x, x)])
-    assert whole.slack.all()
-    assert not whole.part([0, 1, 2]).lost.any()
-    single = kernels.stack([np.outer(x, x).astype(np.float32)])
-    assert single.lost.all()
-    np.testing.assert_array_equal(single.part([0, 1, 2]).lost, single.lost[:, :3])
 
 
 def test_kernels_of_ones_own_have_the_slack_that_a_factorisation_says(X):

@@ -244,3 +244,13 @@ def test_a_stack_that_is_lost_is_stated_again(K):
     assert solve(again).certificate.is_optimal(1e-6)
     K *= 0.5
     certify(problem, 0.1 * y)  # the entries are those that were proved
+
+
+def test_few_samples_of_many_lose_nothing_that_rounding_explains(rng):
+    x = rng.normal(size=600)
+    whole = ArrayStack.trusted([np.outer(x, x)])
+    assert whole.slack.all()
+    assert not whole.part([0, 1, 2]).lost.any()
+    single = stack([np.outer(x, x).astype(np.float32)])
+    assert single.lost.all()
+    np.testing.assert_array_equal(single.part([0, 1, 2]).lost, single.lost[:, :3])

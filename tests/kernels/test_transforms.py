@@ -8,6 +8,8 @@ import pytest
 from makers import make_kernels, make_samples
 
 from mklref import Problem, solve
+from mklref.certificate.products import missing
+from mklref.estimators.gram import normalized, part, raw_precomputed, unexplained
 from mklref.evidence import EvidenceProblem, solve as learn
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
 from mklref.kernels import ArrayStack, center, diagnose, linear, normalize, stack
@@ -284,3 +286,20 @@ def test_gram_matrices_of_new_samples_that_name_other_ones_are_refused(joint):
         diagnose(K, pd.Series(y, train)[::-1])
     with pytest.raises(InvalidInput, match=r"kernels\[0\] and y have their samples in different orders"):
         SynthesisProblem(K, pd.Series(y, train)[::-1], lam=1.0, p=1, q=1, r=1)
+
+
+@pytest.mark.parametrize("center", [False, True])
+@pytest.mark.parametrize("normalize", [None, "spherical", "multiplicative", "trace"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_is_missing_of_matrices_with_few_digits_is_missing_of_normalised_ones(normalize, center, weighted, rng):
+    """Of 13.6 to 15 digits; one rounding of each entry was taken for it, 30 times too little."""
+    X, every, wide = rng.normal(size=(60, 4)), np.arange(60), np.exp(rng.normal(size=60))
+    whole, some = (Normalizer(normalize, center, weight if weighted else None) for weight in (wide, wide[5:]))
+    for digits in (13.6, 14.0, 15.0):
+        unit = 10.0**-digits * np.max(X @ X.T)
+        raw, new = raw_precomputed([np.round(X @ X.T / unit) * unit], every)
+        made = normalized(raw, new, whole)[0]
+        fold = part(raw.dense(), raw.names, every[5:], every[:5], some, unexplained(raw))[0]
+        for K in (raw, made, fold):
+            assert missing(K.matrices[0]) > 0.0
+            assert missing(K.matrices[0] + np.diag(K.slack[0])) == 0.0
