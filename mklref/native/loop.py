@@ -219,8 +219,8 @@ class Loop:
         return point.gap <= self.target
 
     def _wanted(self, point: Point) -> float:
-        """The gap that is wanted."""
-        return self.tol * max(abs(point.upper), self.zero)
+        """The gap that is wanted, in terms of the best upper bound where that of a failed point is far too high."""
+        return self.tol * max(min(abs(point.upper), abs(self.best.upper)), self.zero)
 
     def _rounding(self, point: Point) -> float:
         """What the certificate will add to the gap of this point, at which the machine is."""

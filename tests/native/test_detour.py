@@ -15,6 +15,7 @@ from mklref.exceptions import Interrupted, InvalidParameter
 from mklref.kernels import wavelet
 from mklref.machines import machine_for
 from mklref.native import tuning
+from mklref.native.loop import Loop
 from mklref.native.rescue import Ladder
 from mklref.regularizers import ConcaveBlock, HalfPower, Lp, Power, SmoothedRoot, Tikhonov, WeightedL1
 from mklref.solution import Status
@@ -62,6 +63,17 @@ def test_machines_of_trial_points_that_fail_by_orders_are_short(monkeypatch, nam
     small = mklref.solve(problem.replace(C=10.0), tol=1e-9)
     assert np.abs(small.dual_coef).max() < 1.0
     assert solution.objective == pytest.approx(small.objective, rel=2 * tol)
+
+
+@pytest.mark.parametrize(("loss", "seed"), [("squared_hinge", 27), ("squared_hinge", 32), ("hinge", 23)])
+def test_a_trial_point_that_failed_leaves_the_wanted_gap_as_it_is(calls_of, loss, seed):
+    """Its upper bound, up to 70,000 times the best, made a step pass for one that has nothing left to gain."""
+    over = calls_of(Loop, "_step", lambda loop, _: loop.target / (loop.tol * loop.best.upper))
+    X = np.random.default_rng(seed).normal(size=(40, 8))
+    y = np.where(X[:, 0] + X[:, 1] ** 2 > 1.0, 1.0, -1.0)
+    problem = mklref.Problem([np.outer(x, x) for x in X.T], y, C=1e8, loss=loss, regularizer=Lp(1))
+    mklref.solve(problem)
+    assert max(over) <= 1.001
 
 
 def test_one_history(problem, detours):
