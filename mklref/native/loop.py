@@ -90,8 +90,7 @@ class Loop:
         self.stopped: Status | None = None
         self.last: Point | None = None
         self.centre: Point | None = None  # the latest one
-        self.ahead: Point | None = None
-        """Where the path of a rescue ended, which rounding may hide."""
+        self.ahead: Point | None = None  # where the path of a rescue ended, which rounding may hide
         self.told = 0  # steps of the inner solvers in the records so far
         self.cuts: list[Cut] = []
         self.trust = 1.0
@@ -157,15 +156,12 @@ class Loop:
     # --- evaluate and bound -----------------------------------------------------------------------------------
 
     def evaluate(self, weights: Array, highest: float = np.inf) -> Point:
-        """Solve the machine at these weights and bound the optimum from what it found.
-
-        A merit seen to be above `highest` is not made out: J is at least the value of any dual point.
-        """
+        """Solve the machine at these weights, or until their merit is seen above `highest`, and bound the optimum."""
         self.machine.move(weights)
         self.asked = self.inner_gap
         as_certified(self, self.centre)
         enough = highest if np.isinf(highest) else highest - self.problem.regularizer.weight_penalty(weights)
-        self.machine.solve(self.asked, enough)
+        self.machine.solve(self.asked, enough)  # J is at least the value of any dual point
         return self.best.note(self.assess(weights, solved=True))
 
     def assess(self, weights: Array, solved: bool = False) -> Point:
