@@ -79,7 +79,7 @@ def test_the_fault_is_named_first(what):
         ("logistic loss with base 2", "logistic loss with base 2"),
         ("sample weights used twice", "sample weights that are used twice"),
         ("the last samples never read", "without samples 21, 22, 23"),
-        ("three samples read twice", "the samples 0, 1, 2 are repeated"),
+        ("three samples read twice", "which samples 0, 1, 2 are repeated"),
         ("b^2/2 in the objective", "lam = 1:"),
         ("norm that is not squared, p > 1", "the dual norm is 1"),
         ("rho of libsvm, which is -b", "fits,"),
