@@ -75,6 +75,7 @@ def test_the_version_is_that_of_the_installed_package():
     assert mklref.__version__ == installed
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_the_first_solve_on_the_twin_warns_and_no_import_and_no_other_solve_does():
     done = subprocess.run([sys.executable, "-c", SOLVES], capture_output=True, text=True, check=False)

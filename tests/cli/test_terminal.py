@@ -88,6 +88,7 @@ def test_the_processes_of_the_rows_end_with_the_one_that_started_them(how, whom)
         assert err.count("\n") == 1
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are not forked here")
 def test_ctrl_c_that_meets_a_fork_does_not_run_the_caller_twice():
     """The copy of the caller's stack in a worker belongs to nobody: no exception may unwind it."""
@@ -123,6 +124,7 @@ def test_a_solver_that_kills_its_process_takes_no_other_row_with_it(monkeypatch)
     assert all("ECOS: its process ended without an answer" in row.note for row in check.rows if row.solution is None)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform != "linux", reason="processes that are not forked see no fault that is planted here")
 def test_a_solver_that_hangs_is_a_failed_row_and_holds_up_no_other(monkeypatch, calls_of):
     genuine = reference.Engine._attempt

@@ -217,15 +217,15 @@ def test_what_is_started_here_listens_on_loopback_alone(processes):
     assert set(listening) <= {"127.0.0.1", "::1"}
 
 
+@pytest.mark.thorough
 def test_a_worker_that_is_killed_in_the_middle_of_a_step_costs_nothing(processes, monkeypatch, alone):
     honest, killed = clusters.Session._round, []
 
     def deadly(session, name, arguments, together):
         if session.number == 17 and session.targets[0] is not None and not killed:
-            killed.append(session.cluster.places[-1].address)
-            pids = processes.run(os.getpid)
-            os.kill(pids[killed[0]], signal.SIGSTOP)  # it gets the call, and never answers
-            os.kill(pids[killed[0]], signal.SIGKILL)
+            killed.append(processes.run(os.getpid)[session.cluster.places[-1].address])
+            os.kill(killed[0], signal.SIGSTOP)  # it gets the call, and never answers
+            os.kill(killed[0], signal.SIGKILL)
         return honest(session, name, arguments, together)
 
     monkeypatch.setattr(clusters.Session, "_round", deadly)

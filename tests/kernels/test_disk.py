@@ -132,6 +132,7 @@ def processes():
         yield made
 
 
+@pytest.mark.thorough
 def test_tiles_of_lazy_kernels_have_the_bits_of_one_process_and_survive_a_worker(processes):
     X = np.random.default_rng(0).normal(size=(60, 3))
     family = kernels.gaussian([1.0, 3.0]) + kernels.linear() + kernels.per_variable(kernels.laplacian(1.0))

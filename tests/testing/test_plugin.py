@@ -167,6 +167,7 @@ def test_an_interrupt_ends_the_run(said):
     assert ends_with(said["interrupted"], pytest.ExitCode.INTERRUPTED), said["interrupted"]
 
 
+@pytest.mark.thorough
 @POSIX
 @pytest.mark.parametrize("solver", ["leaves_behind_our_back", "leaves_as_fortran_does"])
 def test_a_process_that_ends_before_the_tests_are_over_has_not_passed(run, solver):

@@ -140,6 +140,7 @@ def tree(tmp_path):
     return tmp_path / "tree"
 
 
+@pytest.mark.thorough
 def test_faults_are_judged_by_the_tests_that_meet_them(tree, monkeypatch, capsys):
     """The fault is in the tree while they run, and gone afterwards."""
     drawn = []
