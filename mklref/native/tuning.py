@@ -81,8 +81,8 @@ CLOSER = 0.95
 gap. Without, decreases at rounding repeat it: 446 machines in place of 106 for a tube on kernels of scale 1e9."""
 ARDUOUS, FAR_APART = 200, 0.5
 """Inner steps for each sample of each machine, about what a central path costs, after which it is followed if this
-share of the upper bound is open. 28 problems of wavelets as they are (500 samples, C from 10 to 1e5) take 519 machines
-and 26 s, and 786 and 36 without; at 0.1 257 others took 6 % fewer machines, but 1440 small ones 5 % more passes."""
+share of the upper bound is open. 96 problems of wavelets as they are (500 samples, C from 10 to 1e5) take 1925 machines
+and 79 s, and 2736 and 89 without; at 0.1 257 others took 6 % fewer machines, but 1440 small ones 5 % more passes."""
 TO_THE_END = 1e-2
 """Share of the wanted gap at which a run ends whose weights cost more by rounding than the whole of it."""
 
