@@ -79,9 +79,9 @@ def test_the_results_of_refitting_every_fold(samples, options, scoring, target):
     assert {"C": found.C_, "norm": found.norm_} == expected.best_params_
     assert found.best_score_ == pytest.approx(expected.best_score_, rel=near)
     # One of them normalises kernels as they are evaluated and the other afterwards, which the last bits tell apart; a
-    # solution is known as closely as it was asked for.
+    # solution is known as closely as it was asked for: ||f - f*||^2 <= 2 gap.
     scores = (getattr(one, "decision_function", one.predict)(X) for one in (found, expected.best_estimator_))
-    np.testing.assert_allclose(*scores, rtol=0, atol=1e-7)
+    np.testing.assert_allclose(*scores, rtol=0, atol=np.sqrt(options["tol"]))
     np.testing.assert_array_equal(found.weights_, found.best_estimator_.weights_)
     assert len(set(found.cv_results_["mean_test_score"])) > 2
     assert found.cv_results_["relative_gap"].max() <= 1e-7
