@@ -303,3 +303,17 @@ def test_what_is_missing_of_matrices_with_few_digits_is_missing_of_normalised_on
         for K in (raw, made, fold):
             assert missing(K.matrices[0]) > 0.0
             assert missing(K.matrices[0] + np.diag(K.slack[0])) == 0.0
+
+
+@pytest.mark.parametrize("normalization", [None, "spherical", "trace"])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_what_is_carried_covers_what_centring_makes_of_one_sample(normalization, weighted, rng):
+    """Of K = -diag(s) all of s is missing: Z diag(s) Z' of the transformed matrix, Z = N (I - 1c'), most of it at i."""
+    shares = rng.uniform(0.2, 3.0, N) if weighted else np.ones(N)
+    gram = make_kernels(rng, make_samples(rng, N), M=1)[0]
+    found = Normalizer(normalization, True, shares if weighted else None).fit(gram, "K")
+    Z = np.eye(N) - shares / shares.sum()
+    Z *= np.sqrt(found.scale or 1.0) if found.norms is None else 1.0 / found.norms[:, None]
+    for i in range(N):
+        s = np.where(np.arange(N) == i, 1.0, 1e-3)
+        assert np.linalg.eigvalsh(np.diag(found.carried(s)) - (Z * s) @ Z.T)[0] > 0.0

@@ -14,6 +14,7 @@ from mklref.datasets import noisy_signal
 from mklref.exceptions import Interrupted, InvalidParameter
 from mklref.kernels import wavelet
 from mklref.machines import machine_for
+from mklref.machines.smo import SMOMachine
 from mklref.native import tuning
 from mklref.native.loop import Loop
 from mklref.native.rescue import Ladder
@@ -63,6 +64,17 @@ def test_machines_of_trial_points_that_fail_by_orders_are_short(monkeypatch, nam
     small = mklref.solve(problem.replace(C=10.0), tol=1e-9)
     assert np.abs(small.dual_coef).max() < 1.0
     assert solution.objective == pytest.approx(small.objective, rel=2 * tol)
+
+
+def test_a_machine_is_told_up_to_which_J_its_trial_point_may_do(calls_of):
+    """The merit that would be enough, less the penalty on the weights; of the first point there is none."""
+    told = calls_of(SMOMachine, "solve", lambda _, gap, enough: enough)
+    asked = calls_of(
+        Loop, "evaluate", lambda loop, at, highest=np.inf: highest - loop.problem.regularizer.weight_penalty(at)
+    )
+    checked(make_problem(loss="hinge", C=100.0, regularizer=Tikhonov(1, 0.3)))
+    assert np.isfinite(told).any()
+    assert told == asked
 
 
 @pytest.mark.parametrize(("loss", "seed"), [("squared_hinge", 27), ("squared_hinge", 32), ("hinge", 23)])
