@@ -83,6 +83,11 @@ def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
         raise
 
 
+def ending(path: str | PathLike[str]) -> str:
+    """What the name of a file ends in, such as ".npz", in small letters: capital ones say the same everywhere."""
+    return Path(path).suffix.lower()
+
+
 def is_stream(path: str | PathLike[str]) -> bool:
     """Whether there is something at `path` that cannot be replaced: a device, a pipe, a descriptor, a directory."""
     file = Path(path)

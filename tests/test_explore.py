@@ -148,7 +148,7 @@ def test_the_groups_that_are_shown_can_be_typed():
 
 def test_data_that_are_no_table_start_no_server(tmp_path, monkeypatch):
     monkeypatch.setattr(serve, "listen", lambda _: pytest.fail("it is served"))
-    said = dict.fromkeys((tmp_path / f"model{suffix}" for suffix in SUFFIXES), "no table")
+    said = dict.fromkeys((tmp_path / f"model{suffix}" for suffix in (*SUFFIXES, ".NPZ")), "no table")
     for file in said:
         file.touch()
     for data, what in {"moonz": "no file that is there", "absent.csv": "no file that is there", **said}.items():

@@ -186,8 +186,9 @@ class Certificate(Bounds):
                 )
         if self.rounding > _GOOD * self.size:
             lines.append(
-                f"Rounding may amount to {self.rounding:.2g}, by which the bounds are wider. Evaluate kernels of "
-                f"float32 in float64; certify(..., rigorous=True) encloses the errors of products, for {NAMES}."
+                f"Rounding may amount to {self.rounding:.2g}, by which the bounds are wider. Evaluate kernels in "
+                "float64, not in float32 or float16; certify(..., rigorous=True) encloses the errors of products, for "
+                f"{NAMES}."
             )
         if self.upper == float("inf"):
             lines.append("The primal objective is not finite at this point.")

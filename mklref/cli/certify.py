@@ -123,7 +123,7 @@ def _on_samples(arguments: Any, out: Any) -> bool:
 
 def _samples(arguments: Any) -> tuple[dict[str, Any], dict[str, str]]:
     """X, y and what else the file states, and lines on how a table was read."""
-    if not arguments.data.endswith(TABLES):
+    if not arguments.data.lower().endswith(TABLES):
         for option in OF_TABLES:
             if getattr(arguments, option):
                 raise InvalidParameter(f"--{option} is for CSV files; {arguments.data} holds X and y.")

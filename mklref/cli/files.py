@@ -15,7 +15,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, Self
 
-from mklref._files import is_stream
+from mklref._files import ending, is_stream
 from mklref.exceptions import InvalidParameter, MKLWarning, warn
 
 
@@ -119,7 +119,7 @@ def _files_of(given: Path) -> list[Path]:
     """What is read with a name: the files of a directory, a JSON file with its tables."""
     if given.is_dir():
         return list(given.iterdir())
-    if given.suffix != ".json":
+    if ending(given) != ".json":
         return [given]
     from mklref.testing.vectors.plain import tables  # here: most commands read no JSON
 

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mklref import datasets
+from mklref._files import ending
 from mklref._names import NAMES
 from mklref._typing import Array
 from mklref._validate import counted
@@ -54,7 +55,7 @@ def read_stated(arguments: Any) -> Problem | None:
 
     An option that contradicts it, or that a stated problem has no use for, is refused.
     """
-    if Path(arguments.data).suffix not in SUFFIXES:
+    if ending(arguments.data) not in SUFFIXES:
         return None
     problem = read_as(arguments.data, lambda record: problem_from_record(record) if _states(record) else None)
     if problem is None:
@@ -91,12 +92,12 @@ def _states(record: dict[str, Any]) -> bool:
 
 def is_table(data: str) -> bool:
     """Whether this is a file, or a pipe, and no name of a data set, which a directory may have too."""
-    return data.endswith(TABLES) or (Path(data).exists() and not Path(data).is_dir())
+    return data.lower().endswith(TABLES) or (Path(data).exists() and not Path(data).is_dir())
 
 
 def read(arguments: Any, default_samples: int | None = None) -> Input:
     """Read the data that the options name, encode its target, and compute its kernels."""
-    if Path(arguments.data).suffix in SUFFIXES:
+    if ending(arguments.data) in SUFFIXES:
         return _from_kernels(arguments)
     return _from_table(arguments, arguments.samples or default_samples)
 

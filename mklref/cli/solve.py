@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mklref import native
 from mklref._crosscheck.result import kernel_names
-from mklref._files import is_stream
+from mklref._files import ending, is_stream
 from mklref._validate import counted
 from mklref.cli import render
 from mklref.cli.files import deliver
@@ -26,7 +25,7 @@ def run(arguments: Any) -> bool:
     """Print certificate and weights, save the point if asked for, and say whether the gap is small enough."""
     out = render.console()
     if arguments.save is not None and not is_stream(arguments.save):
-        if (suffix := Path(arguments.save).suffix) not in SUFFIXES:
+        if (suffix := ending(arguments.save)) not in SUFFIXES:
             raise InvalidParameter(f"cannot write {arguments.save}: end its name in {', '.join(SUFFIXES)}.")
         if suffix in (".h5", ".hdf5"):
             hdf5.require_extra()
@@ -66,7 +65,7 @@ def run(arguments: Any) -> bool:
 
 def _save(solution: Solution, path: str) -> None:
     """As `Solution.save`, or in a format of other languages where the name of the file ends so."""
-    if Path(path).suffix not in SUFFIXES or path.endswith(".npz"):
+    if ending(path) not in SUFFIXES[1:]:
         solution.save(path)
         return
     certificate = solution.certificate

@@ -12,7 +12,7 @@ import numpy as np
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from mklref import datasets
-from mklref._files import replacing
+from mklref._files import ending, replacing
 from mklref._validate import counted
 from mklref.cli import render
 from mklref.cli.learning import RULES
@@ -48,7 +48,7 @@ def require_pictures(path: str | None) -> None:
     require_matplotlib()
     from matplotlib.figure import Figure
 
-    if Path(path).suffix.lstrip(".").lower() not in Figure().canvas.get_supported_filetypes():
+    if ending(path)[1:] not in Figure().canvas.get_supported_filetypes():
         raise InvalidParameter(f"cannot draw {path}: end its name in .png, .svg or .pdf.")
 
 
@@ -59,7 +59,7 @@ def save_picture(draw: Callable[[], Any], path: str) -> None:
     with rc_context(SETTINGS):
         figure = draw()
         with replacing(path) as file:
-            figure.savefig(file, dpi=150, format=Path(path).suffix.lstrip(".").lower())
+            figure.savefig(file, dpi=150, format=ending(path)[1:])
         plt.close(figure)
 
 

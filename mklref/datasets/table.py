@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._files import checked_path
+from mklref._files import checked_path, ending
 from mklref._typing import Array
 from mklref._untrusted import gzip_size, limit, lines_of, require_room
 from mklref._validate import checked_flag, checked_words, counted
@@ -142,7 +142,7 @@ def _as_wide(path: Path, width: int, rows: Rows) -> Rows:
 
 def opened(path: Path, mode: str, **options: Any) -> Any:
     """A table, packed or not, that can be read from its beginning again."""
-    file = (gzip.open if path.suffix == ".gz" else open)(path, mode, **options)
+    file = (gzip.open if ending(path) == ".gz" else open)(path, mode, **options)
     if not file.seekable():
         file.close()
         raise InvalidInput(
@@ -154,7 +154,7 @@ def opened(path: Path, mode: str, **options: Any) -> Any:
 def _cells(path: Path, encoding: str, separator: str | None) -> Rows:
     """The rows that are not blank."""
     try:
-        require_room(path, gzip_size(path, limit()) if path.suffix == ".gz" else path.stat().st_size, limit())
+        require_room(path, gzip_size(path, limit()) if ending(path) == ".gz" else path.stat().st_size, limit())
         with opened(path, "rt", encoding=encoding, newline="") as file:
             delimiter = separator or _delimiter(lines_of(file, path))
             file.seek(0)

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._files import ending
 from mklref._names import require_one_order
 from mklref._typing import Array, FloatArray
 from mklref._untrusted import require_room
@@ -164,18 +165,18 @@ def from_annotated(data: Any, *, obsm: bool = True) -> dict[str, Any]:
 
 
 def _annotated_file(path: Path) -> Any:
-    reader = {".h5ad": ("anndata", "read_h5ad"), ".h5mu": ("mudata", "read_h5mu")}.get(path.suffix)
+    reader = {".h5ad": ("anndata", "read_h5ad"), ".h5mu": ("mudata", "read_h5mu")}.get(ending(path))
     if reader is None:
         raise InvalidInput(f"{path} ends in neither .h5ad nor .h5mu, the files of AnnData and MuData.")
     module, function = reader
-    says = f"{path.suffix} files are read by {module}, which is not installed: pip install 'mklref[annotated]'."
+    says = f"{ending(path)} files are read by {module}, which is not installed: pip install 'mklref[annotated]'."
     read = getattr(required(module, says), function)
     try:
         return read(path)
     except (FileNotFoundError, PermissionError):
         raise
     except Exception as damaged:  # whatever the packages raise, and those that they call
-        raise UnsafeFile(f"{path} is not a readable {path.suffix} file: {damaged}.") from damaged
+        raise UnsafeFile(f"{path} is not a readable {ending(path)} file: {damaged}.") from damaged
 
 
 def _frame(data: Any, name: str) -> Any:

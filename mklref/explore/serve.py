@@ -75,11 +75,12 @@ def explore(port: int = PORT, *, browser: bool = True, data: str | None = None) 
 
 
 def _check(data: str) -> None:
-    from mklref.explore.state import BUNDLED, GENERATED  # which need NumPy: whoever gives no data does not wait for it
+    from mklref._files import ending  # it and what follows need NumPy: whoever gives no data does not wait for it
+    from mklref.explore.state import BUNDLED, GENERATED
     from mklref.testing.vectors.formats import SUFFIXES
 
     known = (*GENERATED, *BUNDLED)
-    if data not in known and (not Path(data).is_file() or Path(data).suffix in SUFFIXES):
+    if data not in known and (not Path(data).is_file() or ending(data) in SUFFIXES):
         what = "no table" if Path(data).exists() else "no file that is there"
         raise InvalidParameter(f"data = {data!r} is {what}, and not one of {', '.join(known)}; give a CSV file.")
 

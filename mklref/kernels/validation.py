@@ -36,7 +36,7 @@ INDEFINITE_REMEDY = (
 )
 """The projection of new rows is the one that takes the rows of K to those of the clipped matrix."""
 SINGLE_REMEDY = (
-    "Its entries are float32 numbers, which explains it: evaluate the kernel in float64, or give the matrix in float32."
+    "Its entries are {} numbers, which explains it: evaluate the kernel in float64, or give the matrix in float32."
 )
 
 _ROUNDINGS = 64.0
@@ -273,11 +273,11 @@ def smallest_eigenvalue(matrix: FloatArray) -> float:
 
 
 def _remedy(matrix: FloatArray) -> str:
-    """For an indefinite matrix: another one where float64 holds float32 numbers, whose rounding alone explains it."""
+    """For an indefinite matrix: another one where float64 holds numbers of a shorter type, which alone explains it."""
     with np.errstate(over="ignore"):
-        single = matrix.astype(np.float32)
-    rounded = matrix.dtype == np.float64 and np.array_equal(single, matrix)
-    return SINGLE_REMEDY if rounded and factorises(matrix, psd_tolerance(single)) else INDEFINITE_REMEDY
+        held = [kind for kind in ("float16", "float32") if np.array_equal(matrix.astype(kind), matrix)]
+    rounded = held and matrix.dtype == np.float64 and factorises(matrix, psd_tolerance(matrix, np.float32))
+    return SINGLE_REMEDY.format(held[0]) if rounded else INDEFINITE_REMEDY
 
 
 def _require_above(smallest: float, matrix: FloatArray, label: str, allowed: float) -> None:

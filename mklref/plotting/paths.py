@@ -80,6 +80,9 @@ def gap(solutions: Any, *, tol: float | None = None, seconds: bool = False, ax: 
         Over seconds instead of iterations.
     """
     runs = solutions if hasattr(solutions, "items") else {None: solutions}
+    for name, solution in runs.items():
+        if name is not None and isinstance(solution, list | tuple):
+            raise InvalidInput(f"solutions[{name!r}] is a {type(solution).__name__}; give one Solution for each name.")
     histories = {name: _history(solution) for name, solution in runs.items()}
     over = "seconds" if checked_flag("seconds", seconds) else "iteration"
     if tol is not None:

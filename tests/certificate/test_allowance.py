@@ -174,7 +174,7 @@ def test_a_rigorous_certificate_is_advised_for_what_has_one(regularizer, rng):
     problem = Problem(kernels, np.tile([1.0, -1.0], 10), C=1e3, regularizer=regularizer)
     point = solve(problem, max_iter=5)
     said = point.certificate.explain()
-    assert "Evaluate kernels of float32 in float64" in said
+    assert "Evaluate kernels in float64, not in float32 or float16" in said
     assert "rigorous=True) encloses the errors of products, for Lp, Fixed, Tikhonov, Groups." in said
     with nullcontext() if isinstance(regularizer, Lp) else pytest.raises(NotApplicable, match="rigorous certificate"):
         certify(problem, point.dual_coef, rigorous=True)

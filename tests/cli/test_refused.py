@@ -231,7 +231,7 @@ def stated(tmp_path):
     return problem, tmp_path
 
 
-@pytest.mark.parametrize("suffix", [".npz", ".json", ".mat"])
+@pytest.mark.parametrize("suffix", [".npz", ".json", ".mat", ".NPZ"])
 def test_the_problem_of_the_file_is_solved(stated, suffix, run):
     problem, folder = stated
     vectors.write_record(folder / f"problem{suffix}", record_of_problem(problem))
@@ -290,7 +290,7 @@ def test_kernels_and_targets_may_be_in_any_format(npz, run, tmp_path):
 def test_a_point_is_saved_in_the_formats_of_other_languages(stated, run):
     problem, folder = stated
     vectors.write_record(folder / "problem.json", record_of_problem(problem))
-    for suffix in ("json", "mat", "h5"):
+    for suffix in ("json", "mat", "h5", "NPZ", "JSON", "MAT", "H5"):  # of capitals nothing depends
         point = str(folder / f"point.{suffix}")
         run(["solve", "--data", str(folder / "problem.json"), "--save", point])
         assert "CERTIFIED" in run(["certify", str(folder / "problem.json"), point]).out

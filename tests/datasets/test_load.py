@@ -23,7 +23,7 @@ def csv(tmp_path):
 
     def write(text: str, name: str = "data.csv"):
         path = tmp_path / name
-        path.write_bytes(gzip.compress(text.encode()) if name.endswith(".gz") else text.encode())
+        path.write_bytes(gzip.compress(text.encode()) if name.lower().endswith(".gz") else text.encode())
         return path
 
     return write
@@ -47,7 +47,7 @@ def test_breast_cancer_has_the_numbers_of_its_documentation():
 VARIABLES, CLASSES = [[1.0, 2.5], [-3.0, 40.0], [5.0, 6.0]], ["yes", "no", "yes"]
 
 
-@pytest.mark.parametrize("name", ["plain.csv", "packed.csv.gz"])
+@pytest.mark.parametrize("name", ["plain.csv", "packed.csv.gz", "PACKED.CSV.GZ"])
 @pytest.mark.parametrize(
     ("text", "target", "features", "X", "y"),
     [

@@ -295,8 +295,8 @@ def test_annotated_data_is_read_by_what_it_has():
 
 def test_annotated_data_that_are_damaged_or_boundless_or_nobody_reads_are_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "anndata", SimpleNamespace(read_h5ad=Mock(side_effect=KeyError("X"))))
-    with pytest.raises(UnsafeFile, match=r"cells\.h5ad is not a readable \.h5ad file"):
-        from_annotated("cells.h5ad")
+    with pytest.raises(UnsafeFile, match=r"cells\.H5AD is not a readable \.h5ad file"):
+        from_annotated("cells.H5AD")
     sparse = SimpleNamespace(shape=(10**8, 10**8), to_df=lambda: pytest.fail("made"), obsm={})
     monkeypatch.setitem(sys.modules, "anndata", SimpleNamespace(read_h5ad=lambda path: sparse))
     with pytest.raises(UnsafeFile, match="the block 'X' unpacks to 8"):

@@ -120,11 +120,12 @@ def test_the_remedy_for_an_indefinite_kernel_can_be_run(rng):
     np.testing.assert_allclose(eval(new, given), given["K"][:4], atol=1e-12)  # training samples as new ones
 
 
-def test_a_function_that_rounds_to_float32_is_named_as_such(rng):
-    X = rng.normal(size=(30, 2))
-    single = stack([(X @ X.T).astype(np.float32).astype(np.float64)])
-    with pytest.raises(InvalidKernel, match=r"not positive semidefinite: .* Its entries are float32 numbers, which"):
-        single.require_psd()
+@pytest.mark.parametrize(("dtype", "d"), [("float16", 28), ("float32", 2)])
+def test_a_function_that_rounds_to_a_shorter_type_is_named_as_such(dtype, d, rng):
+    X = rng.normal(size=(30, d))
+    rounded = stack([(X @ X.T).astype(dtype).astype(np.float64)])
+    with pytest.raises(InvalidKernel, match=rf"not positive semidefinite: .* Its entries are {dtype} numbers, which"):
+        rounded.require_psd()
     with pytest.raises(InvalidKernel, match="Drop the kernel, clip"):
         stack([np.float32(X @ X.T - 0.1)]).require_psd()
 

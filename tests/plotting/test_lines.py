@@ -211,6 +211,7 @@ def test_the_errors_of_a_search():
         (lambda: plotting.path([1.0], [THETA], errors=[np.inf]), "errors hold inf", InvalidInput),
         (lambda: plotting.path([1.0], [THETA], chosen=0.0), "chosen = 0", InvalidParameter),
         (lambda: plotting.gap({}, tol=0.0), "tol = 0", InvalidParameter),
+        (lambda: plotting.gap({"a": [THETA]}), r"solutions\['a'\] is a list; give one Solution for", InvalidInput),
         (lambda: plotting.path([1.0], 3), "solutions is one int; give a sequence", InvalidInput),
         (lambda: plotting.weight_paths([THETA], [1.0], names=NAMES[:2]), "2 names for 5 kernels", InvalidInput),
         (lambda: plotting.alignment(np.ones((2, 3))), r"kernels has shape \(2, 3\); give alignments", InvalidInput),

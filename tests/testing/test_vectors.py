@@ -264,10 +264,10 @@ def test_a_directory_with_strange_files(vectors, tmp_path):
     (tmp_path / "squared-l2.csv").write_text("0.5")
     reasons = {row.case.name: row.reason for row in check_directory(folder, tmp_path).rows}
     assert reasons["squared-l2"].startswith("no solution: squared-l2.csv is not read, the suffixes are .npz, ")
-    write_record(tmp_path / "hinge-l1.json", {"dual_coef": np.ones(3)})
-    with pytest.raises(InvalidInput, match=r"hinge-l1\.npz and hinge-l1\.json answer the problem hinge-l1; leave one"):
+    write_record(tmp_path / "hinge-l1.JSON", {"dual_coef": np.ones(3)})
+    with pytest.raises(InvalidInput, match=r"hinge-l1\.npz and hinge-l1\.JSON answer the problem hinge-l1; leave one"):
         check_directory(folder, tmp_path)
-    (tmp_path / "hinge-l1.json").unlink()
+    (tmp_path / "hinge-l1.JSON").unlink()
     for text in ("{", "[]", '{"problems": [{"name": "x"}]}'):
         (tmp_path / "index.json").write_text(text)
         with pytest.raises(UnsafeFile, match=r"index\.json is no index of problems"):

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mklref._files import ending
 from mklref._names import kernel_names, require_named
 from mklref._untrusted import parse_json, read_bytes
 from mklref._validate import checked_tolerance
@@ -156,14 +157,14 @@ def _pairs(problems: Path, solutions: Path) -> dict[Path, Path | None]:
     found, answers = _files(problems), _files(solutions)
     if not found:
         raise InvalidInput(f"{problems} holds no problems; write them by: mklref vectors {problems}")
-    for name, answer in answers.items():
-        several = [file.name for suffix in SUFFIXES if (file := answer.with_suffix(suffix)).is_file()]
-        if len(several) > 1:
-            raise InvalidInput(f"{solutions}: {' and '.join(several)} answer the problem {name}; leave one of them.")
+    for name, files in answers.items():
+        if len(files) > 1:
+            several = " and ".join(file.name for file in files)
+            raise InvalidInput(f"{solutions}: {several} answer the problem {name}; leave one of them.")
     strange = sorted(set(answers) - set(found))
     if strange:
         raise InvalidInput(f"{solutions}: no problem is called {', '.join(strange[:5])}.")
-    return {file: answers.get(name) for name, file in found.items()}
+    return {files[0]: answers.get(name, [None])[0] for name, files in found.items()}
 
 
 def _unread(solutions: Path) -> dict[str, str]:
@@ -172,12 +173,13 @@ def _unread(solutions: Path) -> dict[str, str]:
     return {file.stem: f"{NO_SOLUTION}: {file.name} is not read, {known}" for file in sorted(solutions.iterdir())}
 
 
-def _files(directory: Path) -> dict[str, Path]:
+def _files(directory: Path) -> dict[str, list[Path]]:
+    """The files of each name, in the order of `SUFFIXES`."""
     if not directory.is_dir():
         raise InvalidInput(f"{directory} is no directory.")
     others = (INDEX, CERTIFICATE)
-    found = [f for f in directory.iterdir() if f.suffix in SUFFIXES and not f.name.endswith(others) and f.is_file()]
-    files: dict[str, Path] = {}
-    for file in sorted(found, key=lambda file: (file.stem, SUFFIXES.index(file.suffix))):
-        files.setdefault(file.stem, file)
+    named = [f for f in directory.iterdir() if ending(f) in SUFFIXES and not f.name.lower().endswith(others)]
+    files: dict[str, list[Path]] = {}
+    for file in sorted(filter(Path.is_file, named), key=lambda file: (file.stem, SUFFIXES.index(ending(file)))):
+        files.setdefault(file.stem, []).append(file)
     return files

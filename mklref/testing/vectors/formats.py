@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mklref._files import checked_path, is_stream, read_arrays, write_arrays
+from mklref._files import checked_path, ending, is_stream, read_arrays, write_arrays
 from mklref._untrusted import limit
 from mklref.exceptions import InvalidInput, MKLError, UnsafeFile
 from mklref.problem import Problem
@@ -42,17 +42,18 @@ def read_record(path: str | PathLike[str], *, max_bytes: int | None = None) -> R
         As `open` does.
     """
     file, most = checked_path(path), limit(max_bytes)
-    if file.suffix == ".npz":
+    suffix = ending(file)
+    if suffix == ".npz":
         arrays, facts = read_arrays(file, max_bytes=most)
         for name in arrays.keys() & facts.keys():
             raise UnsafeFile(f"{path} has {name!r} as an array and among its facts.")
         texts = {name: array.item() for name, array in arrays.items() if array.dtype.kind == "U" and array.size == 1}
         return {**facts, **arrays, **texts}
-    if file.suffix == ".mat" and not hdf5.is_hdf5(file):
+    if suffix == ".mat" and not hdf5.is_hdf5(file):
         return matlab.read(file, most)
-    if file.suffix in (".mat", ".h5", ".hdf5"):
+    if suffix in (".mat", ".h5", ".hdf5"):
         return hdf5.read(file, most)
-    if file.suffix == ".json" or (is_stream(file) and not file.is_dir()):
+    if suffix == ".json" or (is_stream(file) and not file.is_dir()):
         return plain.read(file, most)
     file.stat()  # what is not there has no format
     raise InvalidInput(f"{path}: unknown format; the suffixes are {', '.join(SUFFIXES)}.")
@@ -80,14 +81,15 @@ def read_as(path: str | PathLike[str], convert: Callable[[Record], Content]) -> 
 def write_record(path: str | PathLike[str], record: Mapping[str, Any]) -> None:
     """Write a record; the suffix says how. JSON writes its arrays of more than one axis as CSV files beside it."""
     file = checked_path(path)
-    if file.suffix == ".npz":
+    suffix = ending(file)
+    if suffix == ".npz":
         arrays = {name: np.asarray(value) for name, value in record.items() if not isinstance(value, str)}
         write_arrays(file, arrays, {name: value for name, value in record.items() if isinstance(value, str)})
-    elif file.suffix == ".mat":
+    elif suffix == ".mat":
         matlab.write(file, record)
-    elif file.suffix in (".h5", ".hdf5"):
+    elif suffix in (".h5", ".hdf5"):
         hdf5.write(file, record)
-    elif file.suffix == ".json":
+    elif suffix == ".json":
         plain.write(file, record)
     else:
         raise InvalidInput(f"{path}: unknown format; the suffixes are {', '.join(SUFFIXES)}.")
