@@ -18,9 +18,10 @@ collect_ignore_glob = [] if find_spec("matplotlib") else ["test_*.py"]
 
 @pytest.fixture(autouse=True)
 def _closed():
-    yield
     import matplotlib.pyplot as plt
 
+    plt.close("all")  # what another test, as of the docs, has left in this process
+    yield
     plt.close("all")
 
 
