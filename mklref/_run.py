@@ -32,7 +32,7 @@ R = TypeVar("R")
 P = TypeVar("P")
 """The kind of point."""
 
-ABSURD = np.errstate(over="ignore", invalid="ignore", divide="ignore")
+ABSURD = np.errstate(all="ignore")
 """What leaves the range of double precision on the way has infinite bounds, which is an answer: the certificate
 decides, and warnings say nothing to whoever gave the numbers."""
 
@@ -108,10 +108,14 @@ class Recorder(Generic[R]):
 
     @contextmanager
     def running(self, solution: Callable[[], Any]) -> Iterator[None]:
-        """Close the line at the end; Ctrl-C becomes `Interrupted` with the best solution so far, or None."""
+        """Close the line at the end; Ctrl-C becomes `Interrupted` with the best solution so far, or None.
+
+        An underflow is 0, whatever `np.seterr` of the caller makes of it: an error would look like a lost point.
+        """
         try:
             try:
-                yield
+                with np.errstate(under="ignore"):
+                    yield
             finally:
                 self._line.close()
         except Interrupted:

@@ -145,7 +145,7 @@ class Solution:
             applied = [self.weights @ kernels_new.apply(row) for row in np.atleast_2d(self.dual_coef)]
             return np.asarray(np.transpose(applied).reshape(columns.shape) + self.intercept)
         blocks = checked_blocks(kernels_new, len(self.weights), n, self.sample_names, self.kernel_names)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             terms = [weight * (block @ columns) for weight, block in zip(self.weights, blocks, strict=True)]
             scores = np.asarray(np.sum(terms, axis=0) + self.intercept)
         if not np.isfinite(scores).all():

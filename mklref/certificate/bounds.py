@@ -121,7 +121,7 @@ def relative(gap: float, size: float) -> float:
     return gap / abs(size) if math.isfinite(gap) and size else math.copysign(math.inf, gap)
 
 
-@np.errstate(over="ignore", invalid="ignore")  # no unit beyond double precision
+@np.errstate(over="ignore", under="ignore", invalid="ignore")  # no unit beyond double precision
 def unit_of(problem: Problem) -> float:
     """What gaps are compared with where P* = 0; 0 for problems whose optimum is not 0, however small it may be.
 

@@ -71,7 +71,7 @@ def certify(
 ) -> RigorousCertificate: ...
 
 
-@np.errstate(over="ignore", invalid="ignore")  # an absurd point has infinite bounds, which is an answer
+@np.errstate(over="ignore", under="ignore", invalid="ignore")  # an absurd point has infinite bounds, which is an answer
 def certify(
     problem: Problem,
     dual_coef: Any,
@@ -148,7 +148,7 @@ def certify(
     return certify_each([(problem, dual_coef, weights, intercept)])[0]
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@np.errstate(over="ignore", under="ignore", invalid="ignore")
 def certify_each(points: Sequence[tuple[Problem, Any, Any, Any]]) -> list[Certificate]:
     """What `certify` says of (problem, dual_coef, weights, intercept) each; sixteen take one read of the kernels.
 
@@ -220,7 +220,7 @@ def certify_for(
     Of one machine `products` are those of `product_for` at this beta, if they are known.
     """
     if product_for(problem) is not None:
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             betas = checked_dual(problem, dual_coef)
             owners = [machine.problem for machine in problem.machines]
             if products is None:

@@ -349,7 +349,7 @@ def _matrix(stack: KernelStack, m: int) -> Array:
 
 def products(stack: KernelStack, v: Array, shifts: Array, backend: str) -> tuple[Interval, Interval]:
     """All K_m v (M, n) and v'K_m v (M,), for proofs that K_m + shifts_m I is semidefinite; `Unbounded` on overflow."""
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         if backend == "sliced" and isinstance(stack, FactorStack):
             images, squares = sliced_factors(stack, v)
         elif stack.entry_errors is not None:

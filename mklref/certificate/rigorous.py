@@ -175,7 +175,7 @@ def _enclose(problem: Problem, point: Point, delta: Array, shifts: Array, backen
         theta = problem.regularizer.weights_from_dual(np.sqrt(middle))
     middles = [theta @ (0.5 * images.lower + 0.5 * images.upper) for images, _ in found]
     b = point.intercepts or [middle_intercept(own, scores) for own, scores in zip(machines, middles, strict=True)]
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         lengths = [float(theta @ delta) * math.sqrt(float(beta @ beta)) for beta in point.betas]
         scores = [weighted_sum(theta, images) for images, _ in found]
         eta = stretch(problem, list(map(Scores, machines, scores, b, lengths)), theta, np.sqrt(middle))
@@ -186,7 +186,7 @@ def _enclose(problem: Problem, point: Point, delta: Array, shifts: Array, backen
     moved = [root_up(radius * radius * size) for size in sizes]
     upper = _upper(problem, q, theta, b, [weighted_sum(theta, images) for images, _ in found], moved)
 
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         middles = [theta @ (0.5 * images.lower + 0.5 * images.upper) for images, _ in found]
         primal = sum(map(intercept_objective, machines, middles, b))
         primal += problem.regularizer.value(theta * np.sqrt(middle))
@@ -233,7 +233,7 @@ def _upper(
 def _most_losses(problem: Problem, b: float, t: Interval, moved: Fraction) -> Fraction:
     """The losses of one machine and c_b b from above, for scores t, b included."""
     costs, loss, y = problem.costs, problem.loss, problem.y
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         value = total(above(costs * primal_losses(loss, t, y)))
         if moved:
             pull = above(costs * slopes(loss, t.widen(round_up(moved)), y))

@@ -33,7 +33,7 @@ class Predicting(BaseEstimator):  # type: ignore[misc]
         found = np.empty((X.shape[0], len(self.dual_coef_)))
         found[:] = self.intercept_
         for rows, _, term in self._terms(X, shown=checked_verbosity(self.verbose)):
-            with np.errstate(over="ignore", invalid="ignore"):
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 found[rows] += term
         return _within_float64(found)
 
@@ -52,7 +52,7 @@ class Predicting(BaseEstimator):  # type: ignore[misc]
                     kernels, coefficients = new.rows(X[rows], range(weights.shape[1])), (dual.T,) * weights.shape[1]
                 for m in range(weights.shape[1]):
                     kernel = next(kernels)
-                    with np.errstate(over="ignore", invalid="ignore"):
+                    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                         term = weights[:, m] * np.asarray(kernel @ coefficients[m])
                     del kernel  # before there is another one
                     yield rows, m, term

@@ -89,7 +89,7 @@ def warn_of_scales(kernels: Sequence[Kernel], X: Any, variables: Sequence[str]) 
     if is_sparse(X) or X.dtype.kind != "f":
         return
     low, high = X.min(axis=0), X.max(axis=0)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         deviation = X.std(axis=0)
     scaled = (deviation > 0.0) & np.isfinite(deviation) & ~np.all((low == X) | (high == X), axis=0)
     for columns in dict.fromkeys(kernel.on_columns()[1] for kernel in kernels if not _foreign(kernel)):

@@ -66,7 +66,7 @@ def newton(point: MarginalLikelihood) -> MarginalLikelihood | None:
     return newton_step(point, problem.lower, lambda x: MarginalLikelihood.at(problem, x))
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@np.errstate(over="ignore", under="ignore", invalid="ignore")
 def below(point: MarginalLikelihood, tol: float) -> MarginalLikelihood | None:
     """A lower point than a stationary one whose lowest curvature is below -tol, or None: it is no saddle."""
     problem, (curvature, direction) = point.problem, point.lowest_curvature

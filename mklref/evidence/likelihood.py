@@ -180,7 +180,7 @@ class MarginalLikelihood:
         return e * (0.5 * moved + 0.5 * reach**2 + length * reach + sums)
 
     @cached_property
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(over="ignore", under="ignore", invalid="ignore")
     @as_in_solvers
     def residual_rounding(self) -> float:
         """How far rounding may have moved a residual of `Stationarity`: an estimate, about four standard deviations.

@@ -23,7 +23,7 @@ _TOLERANCE = 1e-12
 _MOST_STEPS = 200
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@np.errstate(over="ignore", under="ignore", invalid="ignore")
 def quadratic_bound(problem: EvidenceProblem, weights: Any, coefficients: Any) -> float:
     """The right-hand side of (15) for the functions f_m = K_m c_m.
 

@@ -64,7 +64,7 @@ def exact_interval(exact: Problem, approximation: Problem, solution: Solution) -
     machines = list(zip(exact.machines, exact.split(solution.dual_coef), strict=True))
     images = [machine.problem.kernels.images(beta) for machine, beta in machines]
     found = []
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         for scale in _SCALES:
             parts = [(scale * beta, Multiple(image, scale)) for (_, beta), image in zip(machines, images, strict=True)]
             betas, own = zip(*parts, strict=True)

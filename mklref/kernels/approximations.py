@@ -219,7 +219,7 @@ def _factors(whole: Source) -> Callable[[Any, bool, str], float]:
     n, d = whole.shape
     sums, squares = np.zeros(d), np.zeros(d)
     step = max(64, _STATISTICS // max(1, d))
-    with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is refused by the stack
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # what is not finite is refused by the stack
         for start in range(0, n, step):
             rows: Any = whole.read(start, min(n, start + step)).astype(np.float64)
             sums += np.asarray(rows.sum(axis=0)).ravel()

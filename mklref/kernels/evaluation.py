@@ -33,7 +33,7 @@ _LOWEST, _DEGREE, _MANTISSA = {8: -708.0, 4: -87.0}, {8: 13, 4: 7}, {8: 52, 4: 2
 _LN2 = {8: (6.93147180369123816490e-01, 1.90821492927058770002e-10), 4: (0.693145751953125, 1.42860677e-06)}
 
 
-@np.errstate(over="ignore", invalid="ignore")
+@np.errstate(over="ignore", under="ignore", invalid="ignore")
 def exponential(x: FloatArray) -> FloatArray:
     """exp(x) for x <= 0, with the bits of the compiled loops."""
     real: Any = x.dtype.type
@@ -54,19 +54,21 @@ class Twin:
     """The functions of the compiled module, from their definitions."""
 
     @staticmethod
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(over="ignore", under="ignore", invalid="ignore")
     def squares(products: FloatArray, rows: FloatArray, columns: FloatArray, threads: int) -> None:
         """products[i, j] becomes max(0, rows[i] + columns[j] - 2 products[i, j])."""
         found = (rows[:, None] + columns) - (products + products)
         products[:] = np.where(found < 0.0, products.dtype.type(0), found)
 
     @staticmethod
+    @np.errstate(under="ignore")
     def exponentials(squares: FloatArray, rates: Array, factors: Array, out: FloatArray, threads: int) -> None:
         """out[m, i, j] = factors[m] exp(rates[m] squares[i, j])."""
         for rate, factor, part in zip(rates.astype(squares.dtype), factors.astype(squares.dtype), out, strict=True):
             part[:] = factor * exponential(rate * squares)
 
     @staticmethod
+    @np.errstate(under="ignore")
     def exponential_forms(squares: Array, rates: Array, v: Array, out: Array, threads: int) -> None:
         """out[i, m] = v_i (v_i E_ii + 2 sum_{j > i} v_j E_ij), E = exp(rates[m] squares), to the last bits but few."""
         for rate, terms in zip(rates, out.T, strict=True):
@@ -74,12 +76,14 @@ class Twin:
             terms[:] = v * (E.diagonal() * v + 2.0 * (np.triu(E, 1) @ v))
 
     @staticmethod
+    @np.errstate(under="ignore")
     def exponential_sum(squares: FloatArray, rates: Array, weights: Array, out: Array, threads: int) -> None:
         """out[i, j] += sum_m weights[m] exp(rates[m] squares[i, j])."""
         for rate, weight in zip(rates.astype(squares.dtype), weights, strict=True):
             out += weight * exponential(rate * squares).astype(np.float64, copy=False)
 
     @staticmethod
+    @np.errstate(under="ignore")
     def exponential_dots(
         squares: FloatArray, rates: Array, factors: Array, v: Array, images: Array, threads: int
     ) -> None:
@@ -249,7 +253,7 @@ class Block:
 
     def _products(self, columns: Columns) -> FloatArray:
         x, z = (part.columns(columns)[i] for part, i in self._sides)
-        with np.errstate(over="ignore", invalid="ignore"):  # -inf + inf, where a library adds up in another order
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # -inf + inf, where a library adds up in another order
             return self._product(x, z)
 
     def _product(self, x: FloatArray, z: FloatArray) -> FloatArray:
@@ -263,7 +267,7 @@ class Block:
             differences = x - z.T
             return np.asarray(np.square(differences, out=differences))
         (x, a), (z, b) = ([half[i] for half in part.centred(columns)] for part, i in self._sides)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             squares = self._product(x, z)
         compiled.squares(squares, np.ascontiguousarray(a), np.ascontiguousarray(b), threads())
         if self._whole:

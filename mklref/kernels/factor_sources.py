@@ -196,7 +196,7 @@ class Columns:
     def transform(self, rows: Rows) -> Rows:
         """The columns of these rows."""
         chosen = rows[:, self.columns]
-        with np.errstate(over="ignore", invalid="ignore"):  # who reads it looks
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # who reads it looks
             return chosen if self.factor == 1.0 else chosen * rows.dtype.type(self.factor)
 
 

@@ -105,7 +105,7 @@ class FactorStack(KernelStack):
             if start == 0 and first:
                 _require_repeatable(self, rows)
             rows = self.double(rows)
-            with np.errstate(over="ignore", invalid="ignore"):
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 squares = rows.multiply(rows).toarray() if self.sparse else rows * rows
                 sums = np.add.reduceat(squares, starts, axis=1).T
             if not np.isfinite(sums).all():

@@ -299,7 +299,7 @@ def _require_kernel(kernel: Kernel, name: str, samples: Any) -> None:
     """
     some = samples[np.unique(np.linspace(0, len(samples) - 1, _SEEN).astype(int))]
     before = some.copy()
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         K, own = kernel.checked_cross(some, some), np.asarray(kernel.diagonal(some))
         apart = np.abs(K - K.T).max()
         beside = kernel.checked_cross(some.copy(), some)[0, -1]  # k(X, X) may add something where X is Z

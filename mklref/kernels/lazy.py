@@ -104,7 +104,7 @@ class LazyStack(OnSamples, KernelStack):
     @cached_property
     def own_diagonals(self) -> Array:
         pairs, samples = zip(self.fitted.kernels, self.fitted.transforms, strict=True), self.fitted.samples
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             diagonals = np.stack([transform.own(kernel.diagonal(samples)) for kernel, transform in pairs])
         if not np.isfinite(diagonals).all():
             m, i = (int(k) for k in np.argwhere(~np.isfinite(diagonals))[0])
@@ -166,7 +166,7 @@ class LazyStack(OnSamples, KernelStack):
         h = rows_at_once(k, self.shape[1])
         return float(min(k, h + -(-k // h)))
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(over="ignore", under="ignore", invalid="ignore")
     def add_rows(self, block: Block, index: Any, kernels: Any, v: Array, images: Array, columns: Any = None) -> None:
         """images[k] += sum_i v_i K_m[index_i, columns] for each of the kernels m, from the block of these entries."""
         place, width = {int(m): k for k, m in enumerate(kernels)}, block.shape[1]
@@ -181,7 +181,7 @@ class LazyStack(OnSamples, KernelStack):
         if not np.isfinite(images.sum()):
             self.require_finite(self.block(index, columns, kernels), index, columns, kernels)
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(over="ignore", under="ignore", invalid="ignore")
     def combined(self, block: Block, rows: Any, columns: Any, weights: Array) -> Array:
         """sum_m weights_m K_m[rows, columns], float64, from that block."""
         active = np.flatnonzero(weights)
@@ -255,13 +255,13 @@ class LazyStack(OnSamples, KernelStack):
     def values(self, block: Block, m: int, rows: Any, columns: Any) -> FloatArray:
         """One kernel on a block, normalised."""
         every = slice(None)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             raw = block.values(self.fitted.kernels[m])
             return self.fitted.transforms[m].block(
                 raw, every if rows is None else rows, every if columns is None else columns
             )
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(over="ignore", under="ignore", invalid="ignore")
     def require_finite(self, values: FloatArray, rows: Any, columns: Any, kernels: Any) -> None:
         """Raise `InvalidInput` with kernel, row and column of an entry that is not finite."""
         if np.isfinite(values.sum()) or np.isfinite(values).all():

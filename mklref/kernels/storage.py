@@ -171,7 +171,7 @@ class DiskStack(KernelStack):
             array, own = self._matrices[m]
             read = rows_that_are_there(array, (*own, where), f"kernel {self.names[m]!r}")
             out[k] = read[back] if self._entire and columns is None else read[back][:, chosen]
-            with np.errstate(over="ignore", invalid="ignore"):
+            with np.errstate(over="ignore", under="ignore", invalid="ignore"):
                 finite = np.isfinite(out[k].sum())
             if not finite and not np.isfinite(out[k]).all():
                 i, j = np.argwhere(~np.isfinite(out[k]))[0]

@@ -376,7 +376,7 @@ def _transformed(K: Any, K_new: Any, diagonal_new: Any, how: Normalizer) -> Any:
         squares = np.zeros(len(block))  # unread: only 'spherical' asks for it
         if diagonal is not None:
             squares = checked_array(diagonal, f"diagonal_new[{m}]", squares.shape, error=InvalidInput)
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             new.append(own.new(block, squares))
         if not np.isfinite(new[-1]).all():
             raise InvalidInput(f"K_new[{m}] is beyond float64 with the statistics of K; give entries of the size of K.")

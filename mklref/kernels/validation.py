@@ -274,7 +274,7 @@ def smallest_eigenvalue(matrix: FloatArray) -> float:
 
 def _remedy(matrix: FloatArray) -> str:
     """For an indefinite matrix: another one where float64 holds numbers of a shorter type, which alone explains it."""
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         held = [kind for kind in ("float16", "float32") if np.array_equal(matrix.astype(kind), matrix)]
     rounded = held and matrix.dtype == np.float64 and factorises(matrix, psd_tolerance(matrix, np.float32))
     return SINGLE_REMEDY.format(held[0]) if rounded else INDEFINITE_REMEDY

@@ -63,7 +63,7 @@ class NewtonMachine(Machine):
         self._first, self.intercept = np.zeros_like(self.beta), intercept
         self._first[samples] = beta
 
-    @np.errstate(over="ignore", invalid="ignore")
+    @np.errstate(over="ignore", under="ignore", invalid="ignore")
     def solve(self, gap: float, enough: float = np.inf) -> None:
         """Newton steps until the dual point of the scores certifies `gap`, with the last factor while that serves.
 

@@ -57,7 +57,7 @@ def certify(problem: SynthesisProblem, coef: Any, dual_coef: Any = None) -> Boun
     A = checked_array(coef, "coef", problem.shape)
     given = None if dual_coef is None else checked_array(dual_coef, "dual_coef", (problem.n_samples,))
     low, high = problem.loss.box(problem.y, problem.costs)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         t = scores(problem.kernels, A)
         beta = residual(problem, t) if given is None else given
         inside = np.clip(beta, low, high)

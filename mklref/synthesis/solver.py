@@ -108,7 +108,7 @@ def _iterate(run: Run, A: Array) -> Status:
     alive = np.ones(problem.shape, dtype=bool)
     working = np.zeros(problem.shape, dtype=bool)
     nothing = np.zeros(problem.n_samples)
-    with np.errstate(over="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         t = dictionary.scores(A)
         if not primal_value(problem, A, t) <= primal_value(problem, np.zeros_like(A), nothing):
             A, t = np.zeros_like(A), nothing  # a start that is worse than none, or leaves float64

@@ -203,6 +203,18 @@ def test_two_runs_are_the_same_bit_for_bit(loss, monkeypatch):
     assert runs[1].history.counters == runs[0].history.counters  # two threads form rows in batches
 
 
+@pytest.mark.parametrize("C", [1.0, 1e6])
+@pytest.mark.parametrize("regularizer", [Lp(1), Lp(1.01), Groups([[0, 1], [2, 3]], 0.5, 0.5)], ids=str)
+def test_what_underflows_is_0_whatever_the_caller_makes_of_it(regularizer, C):
+    """The error of a caller with `np.seterr(all="raise")` was taken for a lost point: stalled, with a gap of 22."""
+    problem = make_problem(seed=25, regularizer=regularizer, C=C, loss="logistic")
+    found = mklref.solve(problem)
+    with np.errstate(all="raise"):
+        strict = mklref.solve(problem)
+        certify(problem, strict, rigorous=True)
+    assert (strict.status, strict.objective) == (found.status, found.objective)
+
+
 @pytest.mark.parametrize("loss", ["hinge", "huber", "logistic"])
 def test_without_the_compiled_loops_the_answer_is_the_same(loss, monkeypatch):
     problem = make_problem(loss=loss, seed=29, n=12, regularizer=Lp(4 / 3))
