@@ -122,7 +122,7 @@ class SignedProblem(Problem):
             return -np.inf, 0.0
         return float(np.linalg.eigvalsh(K)[0]), psd_tolerance(K)
 
-    @np.errstate(over="ignore", under="ignore", invalid="ignore")  # an absurd point has infinite bounds, which is an answer
+    @np.errstate(over="ignore", under="ignore", invalid="ignore")  # an absurd point has infinite bounds
     def certify(self, dual_coef: Any, weights: Any, intercept: float | None = None, slack: Any = None) -> Bounds:
         """Bounds on the optimal value from beta (n,), mu (M,), b and Z (n, n), by default the best b and Z = 0.
 

@@ -253,7 +253,7 @@ class Block:
 
     def _products(self, columns: Columns) -> FloatArray:
         x, z = (part.columns(columns)[i] for part, i in self._sides)
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # -inf + inf, where a library adds up in another order
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"):  # -inf + inf, in another order of a library
             return self._product(x, z)
 
     def _product(self, x: FloatArray, z: FloatArray) -> FloatArray:
