@@ -23,16 +23,19 @@ class _Line:
     def __init__(self, shown: bool, label: str, total: float | None, column: str, **fields: Any) -> None:
         if not shown:
             return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
+
+        console = Console(stderr=True)
+        if not (console.is_interactive or console.is_jupyter):  # all that a pipe or a file would get is a blank line
+            return
         global _shown
         with _ONE:
             if _shown() is not None:
                 return
             _shown = weakref.ref(self)
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeElapsedColumn
-
         columns = (TextColumn(label), BarColumn(), TextColumn(column), TimeElapsedColumn())
-        self._bar = Bar(*columns, console=Console(stderr=True), transient=True)
+        self._bar = Bar(*columns, console=console, transient=True)
         self._stop = weakref.finalize(self, self._bar.stop)
         self._task = self._bar.add_task(label, total=total, **fields)
         self._bar.start()

@@ -200,7 +200,8 @@ def _frame(arguments: Any) -> tuple[Any, str, str]:
         return frame, Path(arguments.data).name, arguments.data
     if arguments.target is not None or arguments.ignore or arguments.id:
         raise InvalidParameter(
-            "--target, --ignore and --id name columns of a CSV file; a data set by name has its own."
+            f"{arguments.data} is no file, and --target, --ignore and --id name columns of a CSV file; a data set by "
+            "name has its own."
         )
     pandas = require_pandas()
     data = datasets.load(arguments.data)

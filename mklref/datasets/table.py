@@ -117,6 +117,20 @@ def read_samples(path: str | os.PathLike[str], features: Sequence[str], target: 
     return X, _targets(path, targets, header[column])
 
 
+_SAVE, _UNPACK = "Save it as CSV, by the program that has written it.", "Unpack it, or pack it by gzip, as NAME.csv.gz."
+_NO_TABLES = {
+    b"PK\3\4": ("a ZIP archive, as Excel, OpenDocument and NPZ files are", "Save the sheet as CSV, or unpack it."),
+    b"\xd0\xcf\x11\xe0": ("a sheet of an old Excel", _SAVE),
+    b"PAR1\x15": ("a Parquet file", _SAVE),
+    b"ARROW1\0": ("an Arrow file", _SAVE),
+    b"\x89HDF": ("an HDF5 file", _SAVE),
+    b"\x1f\x8b": ("packed by gzip", "Let its name end in .gz."),
+    b"BZh91AY&": ("packed by bzip2", _UNPACK),
+    b"\xfd7zXZ": ("packed by xz", _UNPACK),
+    b"\x28\xb5\x2f\xfd": ("packed by zstd", _UNPACK),
+}
+"""First bytes of what people take for a CSV file: what it is, and what to do."""
+
 Rows = Iterator[tuple[int, list[str]]]
 """Cells, with the number of the line that they end in."""
 
@@ -148,6 +162,12 @@ def opened(path: Path, mode: str, **options: Any) -> Any:
         raise InvalidInput(
             f"{path} is a pipe, which can be read only once. Write its content to a file, and give that."
         )
+    with path.open("rb") as raw:
+        begins = raw.read(8)
+    for mark, (kind, remedy) in _NO_TABLES.items():
+        if begins.startswith(mark) and path.suffix != ".gz":
+            file.close()
+            raise InvalidInput(f"{path} is not a readable CSV file: it is {kind}. {remedy}")
     return file
 
 

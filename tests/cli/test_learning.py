@@ -293,6 +293,11 @@ def test_a_pipe_in_the_place_of_a_table_is_named(models, tmp_path, refused, comm
     os.close(held)
 
 
+@pytest.mark.parametrize("name", [".", "-", "patients"])
+def test_columns_of_what_is_no_file(name, refused):
+    assert f"{name} is no file, and --target, --ignore and --id name columns" in refused(["fit", name, "--id", "x"])
+
+
 def test_a_path_has_one_norm(folder, refused):
     line = refused(["path", str(folder / "ill.csv"), "--ignore", "name", "--p", "1,2"])
     assert "--p has 2 values; a path has one norm" in line

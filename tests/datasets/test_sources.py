@@ -5,7 +5,11 @@ Data that are fetched, the sets of the papers: recognised by their contents, ref
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import os
+import re
 from types import SimpleNamespace
 from unittest.mock import Mock
 
@@ -17,7 +21,7 @@ from scipy.stats import norm
 from mklref import datasets
 from mklref.datasets import remote
 from mklref.datasets.record import mean_and_deviation
-from mklref.exceptions import DataUnavailable, InvalidParameter, InvalidType, UnsafeFile
+from mklref.exceptions import DataUnavailable, InvalidInput, InvalidParameter, InvalidType, UnsafeFile
 
 
 @pytest.mark.parametrize("relevant", [1, 4, 50])
@@ -368,3 +372,23 @@ def test_the_directory_holds_the_published_contents(name):
     assert remote.fingerprint(data, entry.digits) == entry.sha256
     assert data.features == entry.features
     assert bool(data.splits) == (bool(entry.train) or name == "titanic")
+
+
+@pytest.mark.parametrize(
+    ("pack", "says"),
+    [
+        (gzip.compress, "it is packed by gzip. Let its name end in .gz"),
+        (bz2.compress, "it is packed by bzip2. Unpack it, or pack it by gzip"),
+        (lzma.compress, "it is packed by xz. Unpack it, or pack it by gzip"),
+        (lambda table: b"PK\3\4" + table, "it is a ZIP archive, as Excel, OpenDocument and NPZ files are. Save"),
+        (lambda table: b"PAR1\x15" + table, "it is a Parquet file. Save it as CSV"),
+    ],
+    ids=["gzip", "bzip2", "xz", "zip", "parquet"],
+)
+@pytest.mark.parametrize("read", [datasets.read_csv, datasets.read_frame])
+def test_what_is_taken_for_a_csv_file_is_called_what_it_is(pack, says, read, tmp_path):
+    """Not by its first byte that is no text: "byte 0x81 is not cp1252. Save it as UTF-8" helps nobody."""
+    path = tmp_path / "sheet.xlsx"
+    path.write_bytes(pack(b"a,b\n1,2\n"))
+    with pytest.raises(InvalidInput, match=re.escape(f"not a readable CSV file: {says}")):
+        read(path)

@@ -234,18 +234,20 @@ def test_the_means_of_kernels_that_are_not_kept_have_a_progress_line(samples, mo
     assert seen[0] is verbose
 
 
-def test_the_bar_of_steps(monkeypatch):
-    """On a terminal it counts; without one, and if it is not shown, nothing is written."""
+@pytest.mark.parametrize("place", ["terminal", "dumb", "pipe", "nowhere"])
+def test_the_bar_of_steps(place, monkeypatch):
+    """On a terminal it counts; without one that moves its cursor, and if it is not shown, nothing is written."""
     import rich.console
 
-    terminal = io.StringIO()
-    console = rich.console.Console
-    monkeypatch.setattr(rich.console, "Console", lambda stderr: console(file=terminal, force_terminal=True, width=80))
-    bar = Steps(True, "folds", 2)
+    monkeypatch.setenv("TERM", "dumb" if place == "dumb" else "xterm")
+    terminal, console = io.StringIO(), rich.console.Console
+    kind = {"file": terminal, "force_terminal": place != "pipe", "width": 80}
+    monkeypatch.setattr(rich.console, "Console", lambda stderr: console(**kind))
+    bar = Steps(place != "nowhere", "folds", 2)
     bar.advance()
     bar.close()
-    assert "folds" in terminal.getvalue()
-    assert "1/2" in terminal.getvalue()
-    silent = Steps(False, "folds", 2)
-    silent.advance()
-    silent.close()
+    if place == "terminal":
+        assert "folds" in terminal.getvalue()
+        assert "1/2" in terminal.getvalue()
+    else:
+        assert terminal.getvalue() == ""
