@@ -210,13 +210,17 @@ def require_unmasked(**given: Any) -> None:
 
 _UNREAD = {"collect": "collect()", "column_names": "to_pandas()", "to_native": "to_native()"}
 """What lazy frames of polars have, tables of pyarrow and frames of narwhals, and what makes data frames of them."""
+_ENTRIES = ("__getitem__", "__array__", "__array_interface__", "__array_struct__", "__dlpack__", "shape")
+"""One of which every array and every list has: no generator, set, path or model."""
 
 
 def require_read(X: Any, label: str) -> None:
-    """Raise `InvalidType` for a table that is not read yet, or has other words for its columns than data frames."""
+    """Raise `InvalidType` for a table that is not read yet, has other words for its columns, or no entries at all."""
     for mark, remedy in _UNREAD.items():
         if hasattr(type(X), mark):
             raise InvalidType(f"{label} is {type(X).__name__}, no table of numbers yet; give {label}.{remedy}.")
+    if X is not None and not isinstance(X, numbers.Number) and not any(hasattr(X, name) for name in _ENTRIES):
+        raise InvalidType(f"{label} is {type(X).__name__}, no array or list; give an array, a frame or list({label}).")
 
 
 def as_array(data: Any, label: str, error: type[InvalidInput] = InvalidInput) -> NDArray[Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import io
 import itertools
 import math
 import pickle
@@ -15,6 +16,7 @@ import sys
 import types
 from contextlib import suppress
 from fractions import Fraction
+from functools import partial
 from typing import NamedTuple
 from unittest.mock import Mock
 
@@ -22,6 +24,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from makers import make_problem
+from rich.console import Console
 from sklearn.kernel_approximation import Nystroem
 
 import mklref
@@ -360,7 +363,7 @@ def test_a_copy_of_an_interrupt_says_the_same():
 
 def test_a_line_that_ctrl_c_has_cut_off_leaves_the_place_to_the_next_one(monkeypatch):
     """Interrupted while it was made, before anybody could close it: no other line was ever shown."""
-
+    monkeypatch.setattr("rich.console.Console", partial(Console, file=io.StringIO(), force_interactive=True))
     with monkeypatch.context() as patched, suppress(KeyboardInterrupt):
         patched.setattr("rich.progress.Progress.start", Mock(side_effect=KeyboardInterrupt))
         Recorder("test", tol=1e-6, max_iter=1, progress=True)

@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from mklref._typing import Array
 from mklref._untrusted import free_memory
-from mklref._validate import as_array, checked_number, require_unmasked
+from mklref._validate import as_array, checked_number, require_read, require_unmasked
 from mklref.estimators.blocks import is_sparse, rows_as_bytes
 from mklref.exceptions import (
     ConstantKernelWarning,
@@ -152,6 +152,7 @@ def own_errors() -> Iterator[None]:
 
 def readable(data: Any, label: str) -> Any:
     """An array of another library as one of NumPy, or an error that says how; all else as scikit-learn knows it."""
+    require_read(data, label)
     foreign = any(hasattr(type(data), name) for name in ("__array__", "collect")) and not hasattr(data, "iloc")
     return as_array(data, label) if foreign else data
 

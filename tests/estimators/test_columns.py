@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from itertools import product
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -20,7 +21,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
-from mklref import Groups
+from mklref import Groups, Problem
 from mklref.estimators import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor, TableEncoder
 from mklref.estimators.gram import raw_family
 from mklref.exceptions import (
@@ -171,6 +172,24 @@ def test_tables_that_are_not_read_are_refused(name, remedy):
             MKLClassifier("linear").fit(given, [0, 1])
     with pytest.raises(InvalidType, match="X is Unread, no table of numbers yet"):
         linear().fit(unread)
+
+
+@pytest.mark.parametrize("given", [iter([[1.0], [2.0]]), {1, 2}, Path("data.csv"), len], ids=lambda x: type(x).__name__)
+def test_what_has_no_entries_is_named(given):
+    """NumPy says "float() argument must be a string or a real number", and not which."""
+    X, y = [[1.0], [2.0]], [0, 1]
+    says = f"is {type(given).__name__}, no array or list; give an array, a frame or list"
+    model = MKLClassifier("linear").fit(X, y)
+    for label, call in {
+        "X": lambda: MKLClassifier("linear").fit(given, y),
+        "y": lambda: MKLClassifier("linear").fit(X, given),
+        "sample_weight": lambda: MKLClassifier("linear").fit(X, y, sample_weight=given),
+        "kernels": lambda: Problem(given, y),
+    }.items():
+        with pytest.raises(InvalidType, match=re.escape(f"{label} {says}({label}).")):
+            call()
+    with pytest.raises(InvalidType, match=f"X {says}"):
+        model.predict(given)
 
 
 def test_blocks_of_other_data_frames_may_hold_texts_and_missing_cells():
