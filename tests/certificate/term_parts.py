@@ -1,7 +1,7 @@
 """The losses and penalties of a rigorous certificate and its dual point, against exact arithmetic.
 
-Each function asserts that the part keeps its promise. `test_rigorous_parts` runs them on the code as it is,
-`test_rigorous_faults` on code with a planted fault, which has to make the named one fail.
+Each function asserts that the part keeps its promise. `test_rigorous_parts` runs them on the code as it is, and on code
+with a planted fault, which has to make the named one fail.
 """
 
 from __future__ import annotations

@@ -19,7 +19,6 @@ from mklref.regularizers import ConcaveBlock, ElasticNet, Fixed, Lp, Power, Smoo
 PS = (1, 4 / 3, 2, np.inf)
 REGULARIZERS = (*(Lp(p) for p in PS), Fixed([0.3, 0.0, 1.0, 0.2]), ElasticNet(0.4), Power(1))
 
-every_loss = pytest.mark.parametrize("loss", LOSSES, ids=str)
 every_pair = pytest.mark.parametrize(
     ("loss", "regularizer"),
     # The nu machine refuses penalties of degree 1: its optimum would be 0 or -inf.
@@ -131,7 +130,7 @@ def test_default_weights_are_the_closed_form(p, rng):
     assert certify(problem, beta) == certify(problem, beta, weights=problem.regularizer.weights_from_dual(g))
 
 
-@every_loss
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_default_intercept_is_the_best_one(loss, rng):
     problem = small(loss, Lp(2))
     beta = repair(problem, 0.1 * rng.normal(size=N))[0]

@@ -13,8 +13,6 @@ from mklref.certificate import certify, repair
 from mklref.problem import Problem
 from mklref.regularizers import Fixed, Lp
 
-every_loss = pytest.mark.parametrize("loss", LOSSES, ids=str)
-
 
 def flipped_intercept(problem, beta, theta, b):
     return beta, theta, -b
@@ -111,7 +109,7 @@ def test_explain_blames_the_weights_where_they_are_no_function_of_the_dual_point
     assert "Most of the gap comes from the samples" in certify(problem, 0.5 * beta, weights=theta).explain()
 
 
-@every_loss
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_explain_names_the_worst_sample(loss):
     """One dual variable that does not fit its score, on the boundary of the box."""
     problem = small(loss, Lp(2), C=1.0 if not loss.intercept_cost else 0.2)

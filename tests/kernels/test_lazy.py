@@ -314,7 +314,7 @@ def test_certificates_of_lazy_kernels_are_those_in_memory(X, regularizer):
     assert nothing == certify(problem, np.zeros(40), weights=answer.weights, intercept=0.0)
 
 
-def test_memory_is_that_of_a_few_blocks(X):
+def test_memory_is_that_of_a_few_blocks():
     many = np.random.default_rng(0).normal(size=(3000, 12))
     lazy = gaussian([1.0, 2.0, 4.0]).fit(many, storage="lazy")
     v = np.zeros(3000)

@@ -250,15 +250,19 @@ def test_points_off_the_kinks_certify_what_rounding_at_them_does_not(loss, monke
     assert np.median(left) > 1e-7
 
 
+def parabola(seed, n, widths):
+    """The generator, Gaussian kernels of two variables, and the square of the first one with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2))
+    distances = ((X[:, None] - X) ** 2).sum(axis=-1)
+    return rng, np.exp(-distances / np.array(widths)[:, None, None]), X[:, 0] ** 2 + rng.normal(size=n)
+
+
 @pytest.mark.parametrize("intercept", [True, False])
 @pytest.mark.parametrize("tau", [0.01, 0.99])
 def test_scores_of_a_quantile_far_out_end_on_the_side_where_rounding_costs_little(tau, intercept):
     """On the targets each error costs as on the steep side: gaps of 3e-6 to 7e-6, but where luck left the targets."""
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(20, 2))
-    distances = ((X[:, None] - X) ** 2).sum(axis=-1)
-    kernels = np.exp(-distances / np.array([0.3, 1.0, 3.0])[:, None, None])
-    y = X[:, 0] ** 2 + rng.normal(size=20)
+    _, kernels, y = parabola(1, 20, [0.3, 1.0, 3.0])
     problem = Problem(kernels, y, C=1e8, loss=Pinball(tau), regularizer=Lp(2), intercept=intercept)
     assert solve(problem, tol=5e-7).status is Status.OPTIMAL
 
@@ -274,27 +278,17 @@ def test_what_rounding_leaves_of_one_kernel_is_no_gap_where_the_dual_norms_have_
 
 def test_weights_of_large_kernels_are_kept_where_the_tube_is_narrower():
     """At q > 2 their squares are rounding, and so are the weights that these give: the gap stayed at 2e-5."""
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(60, 2))
-    distances = ((X[:, None] - X) ** 2).sum(axis=-1)
-    y = X[:, 0] ** 2 + rng.normal(size=60)
-    widths = np.array([0.3, 0.5, 1.0, 2.0])[:, None, None]
-    kernels = np.array([1.0, 1.0, 1e3, 1e4])[:, None, None] * np.exp(-distances / widths)
+    rng, kernels, y = parabola(3, 60, [0.3, 0.5, 1.0, 2.0])
+    kernels *= np.array([1.0, 1.0, 1e3, 1e4])[:, None, None]
     lines = [np.outer(v, v) for v in rng.normal(size=(2, 60))]
-    problem = Problem(
-        [*kernels, *lines], y, C=1e4, loss=EpsilonInsensitive(0.3), regularizer=BlockNorm(4), intercept=False
-    )
-    assert solve(problem).status is Status.OPTIMAL
+    options = {"C": 1e4, "loss": EpsilonInsensitive(0.3), "regularizer": BlockNorm(4), "intercept": False}
+    assert solve(Problem([*kernels, *lines], y, **options)).status is Status.OPTIMAL
 
 
 @pytest.mark.parametrize(("q", "size", "C"), [(8, 1.0, 1e4), (np.inf, 0.1, 1e5)])
 def test_block_norms_of_kernels_that_hardly_count_fit_a_tube_up_to_rounding(q, size, C):
     """At q > 2 theta(q) is steep at q_m = 0, or open, and each error of a score costs C: the gap stayed at 5e-6."""
-    rng = np.random.default_rng(3)
-    X = rng.normal(size=(25, 2))
-    distances = ((X[:, None] - X) ** 2).sum(axis=-1)
-    y = X[:, 0] ** 2 + rng.normal(size=25)
-    kernels = np.exp(-distances / np.array([0.3, 1.0, 3.0, 10.0, 30.0])[:, None, None])
+    rng, kernels, y = parabola(3, 25, [0.3, 1.0, 3.0, 10.0, 30.0])
     lines = [np.outer(v, v) for v in size * rng.normal(size=(3, 25))]
     problem = Problem([*kernels, *lines], y, C=C, loss=EpsilonInsensitive(0.01), regularizer=BlockNorm(q))
     assert solve(problem).status is Status.OPTIMAL

@@ -208,12 +208,6 @@ def test_what_they_cost_is_counted(loss):
     assert sum(record.inner_steps for record in counted.records) == counted.counters["inner_steps"]
 
 
-def test_costs_of_the_samples_are_kept():
-    """A sample of weight two counts like the sample twice, also in the choice."""
-    problem = many_samples(sample_weight=np.linspace(0.5, 1.5, 480))
-    assert mklref.solve(problem).certificate.is_optimal(1e-6)
-
-
 def test_none_where_the_part_cannot_tell():
     few = many_samples(n=SHARE * 63)
     assert weights_of_a_part(loop_on(few)) is None
@@ -227,18 +221,19 @@ def test_none_where_the_part_cannot_tell():
     assert mklref.solve(rare).certificate.is_optimal(1e-6)
 
 
-def test_the_part_has_the_kernels_of_its_samples_and_c_scaled(monkeypatch):
+def test_the_part_has_the_kernels_and_weights_of_its_samples_and_c_scaled(monkeypatch):
     seen = []
-    problem = many_samples(C=0.7)
+    problem = many_samples(C=0.7, sample_weight=np.linspace(0.5, 1.5, 480))
     monkeypatch.setattr(
         "mklref.native.start.machine_for", lambda part, *state: seen.append(part) or machine_for(part, *state)
     )
-    mklref.solve(problem)
+    assert mklref.solve(problem).certificate.is_optimal(1e-6)
     (part,) = seen
     chosen = np.sort(np.random.default_rng(0).permutation(480)[: 480 // SHARE])
     np.testing.assert_array_equal(part.kernels.dense(), problem.kernels.dense()[:, chosen][:, :, chosen])
     np.testing.assert_array_equal(part.y, problem.y[chosen])
     assert pytest.approx(SHARE * 0.7) == part.C
+    np.testing.assert_allclose(part.costs, SHARE * problem.costs[chosen], rtol=1e-14)
 
 
 def test_a_model_whose_minimum_is_inside_the_ball_has_less_curvature():
