@@ -46,7 +46,8 @@ def path():
     return problem, mklref.solve_path(problem, C=PATH)
 
 
-def test_a_path_has_the_certificates_of_its_points_for_one_read(path):
+def test_a_path_and_its_problems_have_the_certificates_of_their_points(path):
+    """The path for one read of the kernels."""
     problem, solutions = path
     counted = problem.replace(kernels=Counting(problem.kernels.matrices))
     Counting.reads = 0
@@ -58,6 +59,8 @@ def test_a_path_has_the_certificates_of_its_points_for_one_read(path):
         )
         assert certificate.is_optimal(1e-6)
         np.testing.assert_allclose([certificate.lower, certificate.upper], [alone.lower, alone.upper], rtol=1e-12)
+    problems = [problem.replace(C=C) for C in PATH]
+    assert all(certificate.is_optimal(1e-6) for certificate in certify_many(problems, solutions))
 
 
 def test_answers_to_one_problem_may_have_any_shape_and_be_wrong(path):
@@ -68,12 +71,6 @@ def test_answers_to_one_problem_may_have_any_shape_and_be_wrong(path):
     assert bare.is_optimal(1e-3)
     assert twice.relative_gap > 0.1
     assert certify_many(problem, []) == []
-
-
-def test_a_problem_for_each_answer(path):
-    problem, solutions = path
-    problems = [problem.replace(C=C) for C in PATH]
-    assert all(certificate.is_optimal(1e-6) for certificate in certify_many(problems, solutions))
 
 
 def test_what_does_not_fit_is_said(path):
