@@ -50,9 +50,7 @@ def test_warm_is_cold_in_certified_intervals_and_cheaper(solver, regularizer):
     for C, one, other in zip(COSTS, warm.solutions, cold.solutions, strict=True):
         for solution in (one, other):
             assert solution.status is Status.OPTIMAL
-            here = mklref.certify(
-                problem.replace(C=C), solution.dual_coef, weights=solution.weights, intercept=solution.intercept
-            )
+            here = mklref.certify(problem.replace(C=C), solution, intercept=solution.intercept)
             assert here == solution.certificate
             assert not here.violations
         agree(one, other)
@@ -263,9 +261,7 @@ def test_an_interruption_keeps_the_points(at, inside):
     assert (solution is not None) is inside
     if inside:
         assert solution.status is Status.INTERRUPTED
-        again = mklref.certify(
-            problem.replace(C=COSTS[at - 1]), solution.dual_coef, weights=solution.weights, intercept=solution.intercept
-        )
+        again = mklref.certify(problem.replace(C=COSTS[at - 1]), solution, intercept=solution.intercept)
         assert again == solution.certificate
 
 

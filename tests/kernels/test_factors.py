@@ -71,9 +71,7 @@ def test_a_rigorous_certificate_holds_for_the_products_of_the_factors(dtype):
     rows = [one.astype(dtype) for one in L]
     given = mklref.Problem(kernels.FactorStack(rows), np.sign(L[0][:, 0] + 0.3 * L[1][:, 0]), regularizer="l2")
     solution = mklref.solve(given, tol=1e-8)
-    proven = mklref.certify(
-        given, solution.dual_coef, weights=solution.weights, intercept=solution.intercept, rigorous=True
-    )
+    proven = mklref.certify(given, solution, intercept=solution.intercept, rigorous=True)
     assert proven.is_optimal(1e-6)
     assert proven.tier == 1
     agree(proven, solution)

@@ -63,19 +63,9 @@ def test_any_thread_limits_blas_after_the_first_one_has():
 def test_certificates_of_several_threads_agree():
     problem = make_problem(loss="hinge", seed=6, n=40)
     solution = mklref.solve(problem)
+    asked = partial(mklref.certify, problem, solution, intercept=solution.intercept)
     with ThreadPoolExecutor(8) as pool:
-        certificates = list(
-            pool.map(
-                lambda rigorous: mklref.certify(
-                    problem,
-                    solution.dual_coef,
-                    weights=solution.weights,
-                    intercept=solution.intercept,
-                    rigorous=rigorous,
-                ),
-                [False, True] * 6,
-            )
-        )
+        certificates = list(pool.map(lambda rigorous: asked(rigorous=rigorous), [False, True] * 6))
     assert all(certificate == certificates[0] for certificate in certificates[::2])
     assert len({(certificate.lower, certificate.upper) for certificate in certificates[1::2]}) == 1
 

@@ -54,9 +54,7 @@ def test_a_path_and_its_problems_have_the_certificates_of_their_points(path):
     found = certify_many(counted, [(s.dual_coef, s.weights, s.intercept) for s in solutions], C=PATH)
     assert Counting.reads == 1
     for C, solution, certificate in zip(PATH, solutions, found, strict=True):
-        alone = mklref.certify(
-            problem.replace(C=C), solution.dual_coef, weights=solution.weights, intercept=solution.intercept
-        )
+        alone = mklref.certify(problem.replace(C=C), solution, intercept=solution.intercept)
         assert certificate.is_optimal(1e-6)
         np.testing.assert_allclose([certificate.lower, certificate.upper], [alone.lower, alone.upper], rtol=1e-12)
     problems = [problem.replace(C=C) for C in PATH]
