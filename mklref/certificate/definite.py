@@ -14,12 +14,15 @@ the upper one has all of K but its diagonal.
 Kernels that are evaluated when they are read, and semidefinite by a theorem, need no proof: the claim is about their
 exact values, and what they are read with is enclosed (`products.evaluated`).
 
+What rounding left of a matrix of low rank is found beside its leading columns, in twice the digits (`missing`).
+
 A failure proves nothing. What does disprove is a vector: v'K v < 0 in exact arithmetic.
 """
 
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from fractions import Fraction
@@ -30,15 +33,16 @@ import numpy as np
 
 from mklref._typing import Array
 from mklref._validate import as_float_array, require_finite
-from mklref.certificate.exact import dot, exact_product, round_up, total
-from mklref.certificate.rounding import TINY, above, below, gamma, inflate
+from mklref.certificate.exact import cut, dot, exact_product, round_up, short_bits, total
+from mklref.certificate.rounding import TINY, UNIT, above, below, gamma, inflate
 from mklref.exceptions import InvalidKernel, InvalidParameter
-from mklref.kernels.factorisation import factor_in_place
+from mklref.kernels.factorisation import factor_in_place, leading_columns
 from mklref.kernels.stack import KernelStack
 from mklref.kernels.validation import (
     INDEFINITE_REMEDY,
     mirrored,
     psd_tolerance,
+    rounding_of,
     smallest_eigenvalue,
     smallest_ritz,
 )
@@ -46,9 +50,15 @@ from mklref.kernels.validation import (
 _PIECE, _TILE = 128, 256
 _EXAMINED, _PRODUCTS = 500, 60
 """Order from which a smallest eigenvalue is a Ritz value of so many products: a proof needs a guess, and no more."""
+_KNOWN = 2.0**-31
+"""Share of a shift by which the reduction for the shift itself, n (n + 3) units of it, is less where n <= 500."""
 _ROUNDING_SHIFT = 1.1
 """Times the reduction: what a semidefinite matrix needs, whose computed eigenvalues are a little below 0."""
 _GROWTH = 1.5
+_TOLD = 16.0
+"""Times what a factor leaves of the trace from which the square of a singular value of it is more than that."""
+_BESIDE, _TERMS = 4.0, 8
+"""mu in units of the largest entry, more than rounding, and terms of the series."""
 _PROVEN: WeakKeyDictionary[KernelStack, tuple[str, Array]] = WeakKeyDictionary()
 """Shifts that were found without a bound from the user, by stack, and the fingerprint of the matrices that they are of:
 a proof costs n^3/3 operations a kernel."""
@@ -181,7 +191,17 @@ def _smallest_shifts(stack: KernelStack, allowed: list[Any]) -> Array:
 
 
 def _smallest_shift(K: Array, label: str, allowed: float) -> float:
-    """0, or what rounding needs, or a little more than minus the smallest eigenvalue."""
+    if (shift := least_shift(K, allowed)) is None:
+        raise InvalidKernel(_refusal(K, label, allowed))
+    return shift
+
+
+def least_shift(K: Array, allowed: float, beside: Array | None = None) -> float | None:
+    """A shift <= allowed for which K + shift I is proven semidefinite, about the least; None if there is no proof.
+
+    It is 0, or what rounding needs, or a little more than minus the smallest eigenvalue. Of a large matrix that is a
+    Ritz value, and is looked for beside orthonormal columns (n, k) of eigenvectors that are known to be none of it.
+    """
     if proven_semidefinite(K):
         return 0.0
     shift = _ROUNDING_SHIFT * residual_reduction(K, 0.0)
@@ -189,18 +209,103 @@ def _smallest_shift(K: Array, label: str, allowed: float) -> float:
         return shift
     n = len(K)
     if n <= _EXAMINED:
-        smallest = smallest_eigenvalue(K)
+        smallest = (1.0 + _KNOWN) * smallest_eigenvalue(K)
     else:
         unit = max(float(K.max()), -float(K.min()))  # squares of kernels of 1e160 overflow
-        smallest = unit * smallest_ritz(lambda v: K @ v / unit, n, _PRODUCTS)
-    shift = max(-1.01 * smallest, 0.0) + _GROWTH * reduction(K, 0.0)
+        B = np.empty((n, 0)) if beside is None else beside
+        smallest = 1.01 * unit * smallest_ritz(lambda v: _off(B, K @ _off(B, v) / unit), n, _PRODUCTS)
+    shift = max(-smallest, 0.0) + _GROWTH * reduction(K, 0.0)
     while shift < allowed:
         if proven_semidefinite(K, shift):
             return shift
         shift *= _GROWTH
-    if allowed and proven_semidefinite(K, allowed):
-        return allowed
-    raise InvalidKernel(_refusal(K, label, allowed))
+    return allowed if 0.0 < allowed < np.inf and proven_semidefinite(K, allowed) else None
+
+
+def _off(B: Array, v: Array) -> Array:
+    return np.asarray(v - B @ (B.T @ v))
+
+
+def missing(K: Array, most: int | None = None) -> float:
+    """s >= 0, about the least with K + s I semidefinite, proven; inf beyond `most` columns of a factor.
+
+    For every matrix L (n, r), and E with ||K - L L' - E|| <= e,
+
+        K + s I = L L' + (E + (s - e) I) + (K - L L' - E + e I)
+
+    is semidefinite if E + (s - e) I is, which a Cholesky factorisation proves (`definite`). E and e are those of
+    `_without`. That s is not much more than it has to be takes an L beside which only rounding is left: with columns U
+    that span what float64 tells from it, of a pivoted factor, it is that of the Schur complement
+
+        K - K U (U'K U + mu I)^-1 U'K,
+
+    which is at least -s if K is; mu > 0 leaves a little of K in U, where a trace of rounding would count as missing.
+    From a first L = U lambda^{1/2} and its E, with X = U lambda^{-1/2} and Y = E X, that is
+
+        (L + Y) (I + G)^{-1/2} = L + D,    G = X'Y + mu lambda^-1,    D = Y + (L + Y) ((I + G)^{-1/2} - I),
+
+    a series in G, since E is much less than lambda. D has the digits that L has not. Nobody trusts U, D and mu.
+    """
+    found = leading_columns(K, float(rounding_of(K.diagonal()).mean()), len(K) if most is None else most)
+    if found is None:
+        return math.inf
+    columns, left = found
+    values, vectors = np.linalg.eigh(columns.T @ columns)
+    told = values > _TOLD * left
+    L = columns @ vectors[:, told]
+    size = float(np.abs(L).max(initial=0.0)) or math.sqrt(float(np.abs(K).max()))
+    unit = int(np.frexp(size)[1]) + 1
+    L = np.ldexp(L, -unit)
+    E, error = _without(K, L, unit)
+    if L.size:
+        values = np.ldexp(values[told], -2 * unit)
+        X = L / values
+        Y = E @ X
+        G, B = X.T @ Y + np.diag(_BESIDE * UNIT / values), np.zeros((L.shape[1], L.shape[1]))
+        for k in range(_TERMS, 0, -1):
+            B = (0.5 / k - 1.0) * (G + G @ B)
+        D = Y + (L + Y) @ B
+        E, error = _without(K, L + D, unit, (L - (L + D)) + D)
+    if not np.isfinite(error):
+        return math.inf
+    np.fill_diagonal(E, below(E.diagonal() - error))
+    shift = least_shift(E, math.inf, np.linalg.qr(columns @ vectors[:, ~told])[0])
+    return math.inf if shift is None else float(above(np.ldexp(shift, 2 * unit))) if shift else 0.0
+
+
+def _without(K: Array, high: Array, unit: int, low: Any = 0.0) -> tuple[Array, float]:
+    """E with K = 4^unit (L L' + E + F) for a matrix L next to high + low, and a bound of the norm of F; tile by tile.
+
+    L is the sum of J slices, j = 0, ..., J-1, multiples of 2^-(j + 1)b and 2^-jb at most. So the terms
+    T_o = sum_{j + k = o} L_j L_k' are exact for o < J (`slice_bits`), and the others at most 2 r J 2^-Jb, Jb >= 110.
+    What they leave of K is summed with the errors of all differences (Knuth): these are u of the largest partial sum,
+    kappa + 2 r at most, with kappa = max |K_ij|, and their own sum errs by J u of J of them. One more rounding, that of
+    E, is u |E_ij|:
+
+        ||F|| <= n max |F_ij| <= n (2 u max |E_ij| + (2 J u)^2 (kappa + 2 r)),    u = 2^-53,
+
+    where 2 u and (2 J)^2 in place of u and 2 J^2 have room for the terms left out. Scaling may cost 2^-1075 for each.
+    """
+    n, r = high.shape
+    slices, E = cut(high, low), np.empty_like(K)
+    J, size = len(slices), float(np.ldexp(max(K.max(), -K.min()), -2 * unit))
+    left, right = np.hstack(slices), np.hstack(slices[::-1])
+    for i in range(0, n, _TILE):
+        for k in range(i, n, _TILE):
+            rows, others = slice(i, i + _TILE), slice(k, k + _TILE)
+            total = np.ldexp(K[rows, others], -2 * unit)
+            lost = np.zeros_like(total)
+            for order in range(J):
+                term = left[rows, : (order + 1) * r] @ right[others, (J - 1 - order) * r :].T
+                before, total = total, total - term
+                back = total - before
+                lost += (before - (total - back)) - (term + back)
+            E[rows, others] = total + lost
+    mirrored(E)
+    if any(np.abs(part).max(initial=0.0) > 2.0 ** (-j * short_bits(r)) for j, part in enumerate(slices)):
+        return E, math.inf
+    largest = max(E.max(), -E.min())
+    return E, float(inflate(n * (UNIT * largest + (J * UNIT) ** 2 * (size + 2.0 * r)), 8))
 
 
 def _refusal(K: Array, label: str, allowed: float) -> str:

@@ -1,5 +1,7 @@
 """Floats as the rational numbers they are: exact sums and products, and roundings in a known direction.
 
+Slices of matrices are so short that products of two, and sums of these, are exact in float64.
+
 A float64 array is k 2^e with Python integers k and one exponent e, so sums and inner products of floats are exact in
 integers. Powers with rational exponents come from `decimal`, whose ln and exp are correctly rounded by specification.
 
@@ -14,10 +16,12 @@ artanh(s) = sum_{j < 17} s^{2j+1}/(2j+1) + R,   0 <= R <= s^35/(35 (1 - s^2))   
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from math import factorial
 from operator import mul
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,6 +33,10 @@ _SAFETY = Decimal(10) ** (4 - _DIGITS)
 """A thousand times the relative error of one operation in 50 digits and more."""
 _SMALLEST = -1000
 """Logarithm below which a power is only bounded: its digits would not matter and its exponent may be enormous."""
+_BITS = 110
+"""Bits beside the largest entry of its row at which a factor is cut off."""
+_MOST = 8
+"""Slices of a row, whose products are added up before they are rounded."""
 
 
 class Unbounded(ArithmeticError):
@@ -176,3 +184,67 @@ def _artanh(s: Interval) -> Interval:
         power = power * square
     remainder = above((s * power).magnitude / float(2 * _ODD_TERMS + 1))
     return (s * series).widen(above(1.125 * remainder))  # 1/(1 - s^2) <= 9/8
+
+
+def slice_bits(n: int) -> int:
+    """The largest b with n 2^{2b} <= 2^53."""
+    return (53 - math.ceil(math.log2(n))) // 2
+
+
+def leading(x: Array, bits: int) -> Array:
+    """The nearest multiples of 2^-bits to x, |x_i| <= 1."""
+    shift = math.ldexp(0.75, 53 - bits)  # neighbours of this float are 2^-bits apart
+    return (x + shift) - shift
+
+
+class Slices(NamedTuple):
+    """Rows of a matrix, 2^units_i times a sum of slices, the j-th of multiples of 2^(-j bits)."""
+
+    units: Array
+    slices: list[Array]
+
+
+def in_slices(high: Array, low: Any = 0.0) -> Slices:
+    """high + low, each slice so short that sums of as many products of two, n terms each, are exact."""
+    units = np.frexp(np.abs(high).max(axis=1))[1]
+    return Slices(units, cut(*(np.ldexp(part, -units[:, None], order="C") for part in (high, low))))
+
+
+def cut(high: Array, low: Any) -> list[Array]:
+    """The slices of high + low, |high_ij| <= 1."""
+    bits, slices = short_bits(high.shape[1]), []
+    for j in range(1, -(-_BITS // bits) + 1):
+        slices.append(leading(high, j * bits))
+        left = high - slices[-1]
+        high = left + low
+        low = low - (high - left)
+    return slices
+
+
+def short_bits(terms: int) -> int:
+    """The bits of such slices, for sums of so many terms."""
+    return slice_bits(_MOST * max(terms, 1))
+
+
+def _times(A: Array, B: Array) -> Array:
+    return np.asarray(A @ B.T)
+
+
+def product_of_slices(
+    left: Slices, right: Slices, times: Callable[[Array, Array], Array] = _times
+) -> tuple[Array, Array]:
+    """The product of `left` and the transpose of `right`, in about twice the digits of float64, and what that leaves.
+
+    `times` makes A B' of two slices.
+    """
+    high, low = (np.zeros((len(left.units), len(right.units)), order="F") for _ in range(2))
+    for order in reversed(range(len(left.slices))):
+        term = np.zeros_like(high)
+        for j in range(order + 1):
+            term += times(left.slices[j], right.slices[order - j])
+        total = high + term
+        back = total - high
+        low += (high - (total - back)) + (term - back)
+        high = total
+    total, units = high + low, left.units[:, None] + right.units
+    return np.ldexp(total, units), np.ldexp(low - (total - high), units)

@@ -25,25 +25,22 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate.allowance import Enclosed
-from mklref.certificate.exact import Unbounded, dot, exact_product, round_down, round_up, total
+from mklref.certificate.definite import missing
+from mklref.certificate.exact import Unbounded, dot, exact_product, leading, round_down, round_up, slice_bits, total
 from mklref.certificate.rounding import TINY, Interval, above, below, gamma, inflate
 from mklref.kernels.factor_sources import FactorImages
 from mklref.kernels.factor_stack import FactorStack
 from mklref.kernels.stack import ArrayStack, KernelStack
-from mklref.kernels.validation import rounding_of
+from mklref.kernels.validation import FULL_CHECK_FLOPS
 from mklref.regularizers.norms import quotient
 
-_DIGITS = 110
-"""Bits beside the largest entry of its row at which a factor is cut off."""
-_MOST = 8
-"""Slices of a row, whose products are added up before they are rounded."""
 _ROWS = 16
 _SLICES = 3
 _SLICED = 256
@@ -52,11 +49,9 @@ _FEW, _CANCELS = 1 << 22, 1e-5
 """Entries of all matrices up to which these are cut for digits alone, at 20 to 220 times the cost of a product; and the
 share of its bound from which a product has lost digits that the Newton steps of a polish miss."""
 _CUBES = 2e9
-"""M n^3 up to which all eigenvalues may be taken, in a few seconds."""
-_TOLD = 1e4
-"""Times eps trace(K) from which float64 tells an eigenvalue from 0, and more."""
+"""M n^2 r up to which factors with r columns are multiplied in twice the digits, in a few seconds."""
 _SLACK: WeakKeyDictionary[ArrayStack, Array] = WeakKeyDictionary()
-"""What was found of a stack, which takes eigenvalues."""
+"""What was found of a stack, which takes a while."""
 
 
 def fast(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:
@@ -153,11 +148,6 @@ def _sliced_parts(A: Any, v: Array) -> tuple[Array, Array]:
     return np.ldexp(parts, units[:, None] + unit_v), above(np.ldexp(rest, units + unit_v))
 
 
-def slice_bits(n: int) -> int:
-    """The largest b with n 2^{2b} <= 2^53."""
-    return (53 - math.ceil(math.log2(n))) // 2
-
-
 def _units(A: Any) -> Array:
     """e_i, such that row i of A times 2^-e_i has entries of at most 1."""
     ends = (x if isinstance(x, np.ndarray) else x.toarray().ravel() for x in (A.max(axis=1), -A.min(axis=1)))
@@ -171,57 +161,6 @@ def _slices(x: Array, bits: int) -> tuple[list[Array], Array]:
         slices.append(leading(x, j * bits))
         x = x - slices[-1]
     return slices, x
-
-
-def leading(x: Array, bits: int) -> Array:
-    """The nearest multiples of 2^-bits to x, |x_i| <= 1."""
-    shift = math.ldexp(0.75, 53 - bits)  # neighbours of this float are 2^-bits apart
-    return (x + shift) - shift
-
-
-class Slices(NamedTuple):
-    """Rows of a matrix, 2^units_i times a sum of slices, the j-th of multiples of 2^(-j bits)."""
-
-    units: Array
-    slices: list[Array]
-
-
-def in_slices(high: Array, low: Any = 0.0) -> Slices:
-    """high + low, each slice so short that sums of as many products of two, n terms each, are exact."""
-    bits = slice_bits(_MOST * high.shape[1])
-    units = np.frexp(np.abs(high).max(axis=1))[1]
-    high, low = (np.ldexp(part, -units[:, None], order="C") for part in (high, low))
-    slices = []
-    for j in range(1, -(-_DIGITS // bits) + 1):
-        slices.append(leading(high, j * bits))
-        left = high - slices[-1]
-        high = left + low
-        low = low - (high - left)
-    return Slices(units, slices)
-
-
-def _times(A: Array, B: Array) -> Array:
-    return np.asarray(A @ B.T)
-
-
-def product_of_slices(
-    left: Slices, right: Slices, times: Callable[[Array, Array], Array] = _times
-) -> tuple[Array, Array]:
-    """The product of `left` and the transpose of `right`, in about twice the digits of float64, and what that leaves.
-
-    `times` makes A B' of two slices.
-    """
-    high, low = (np.zeros((len(left.units), len(right.units)), order="F") for _ in range(2))
-    for order in reversed(range(len(left.slices))):
-        term = np.zeros_like(high)
-        for j in range(order + 1):
-            term += times(left.slices[j], right.slices[order - j])
-        total = high + term
-        back = total - high
-        low += (high - (total - back)) + (term - back)
-        high = total
-    total, units = high + low, left.units[:, None] + right.units
-    return np.ldexp(total, units), np.ldexp(low - (total - high), units)
 
 
 def exact(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:
@@ -294,31 +233,18 @@ def sharp_images(stack: KernelStack, v: Array) -> FactorImages | Enclosed | None
 
 
 def _sharp_slack(stack: ArrayStack) -> Array:
-    """`KernelStack.slack`, for small matrices a multiple, up to powers of 2, that is found in twice the digits."""
+    """`KernelStack.slack`, or a multiple, up to powers of 2, that is found in twice the digits where that is cheap."""
     if stack not in _SLACK:
         slack = stack.slack.copy()
-        affordable = len(slack) * len(slack[0]) ** 3 <= _CUBES
+        M, n = slack.shape
+        affordable = M * n**3 / 3.0 <= FULL_CHECK_FLOPS
         for m in np.flatnonzero(slack.any(axis=1)).tolist() if affordable else []:
             units = np.rint(0.5 * np.log2(slack[m])).astype(int)
-            K = np.ldexp(np.ldexp(_matrix(stack, m), -units), -units[:, None])
-            slack[m] = np.ldexp(missing(K), 2 * units)
+            found = missing(np.ldexp(_matrix(stack, m), -(units + units[:, None])), int(_CUBES / (M * n**2)))
+            if np.isfinite(found):
+                slack[m] = np.ldexp(found, 2 * units)
         _SLACK[stack] = slack
     return _SLACK[stack]
-
-
-def missing(K: Array) -> float:
-    """s >= 0, about the least with K + s I semidefinite, for a matrix that is it but for rounding.
-
-    L L' is made of the eigenvectors that float64 tells from 0, of eigenvalues lambda, and E = K - L L' is what twice
-    the digits leave. With V the others, and U those, -s is the smallest eigenvalue of V'E V - V'E U lambda^-1 U'E V.
-    """
-    values, vectors = np.linalg.eigh(K)
-    told = values > _TOLD * rounding_of(K.diagonal()).mean()
-    rows = in_slices(vectors[:, told] * np.sqrt(values[told]))
-    high, low = product_of_slices(rows, rows)
-    E = vectors[:, ~told].T @ ((K - high) - low) @ vectors
-    left = E[:, ~told] - E[:, told] / values[told] @ E[:, told].T
-    return max(0.0, -float(np.linalg.eigvalsh(0.5 * (left + left.T)).min(initial=0.0)))
 
 
 def images_that_cancel(stack: KernelStack, v: Array) -> Array:

@@ -21,7 +21,7 @@ from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dtrtri
 
 from mklref._typing import Array, FloatArray
-from mklref.certificate.products import in_slices, product_of_slices
+from mklref.certificate.exact import in_slices, product_of_slices
 from mklref.evidence.problem import EvidenceProblem, cholesky
 from mklref.kernels.stack import ArrayStack
 

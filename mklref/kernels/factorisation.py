@@ -8,6 +8,8 @@ from mklref._typing import Array, FloatArray
 
 _STEPS = (0.25, 1.0, 4.0, 16.0, 64.0)
 """Times `rounding_of` K, with which on its diagonal K is factorised: a quarter does where entries are rounded once."""
+_LEFT = 4.0
+"""Times what rounding leaves of a diagonal up to which a factor has all of the matrix."""
 _WORTH_AN_IMPORT = 128
 """Order of a matrix from which SciPy's factorisation, which makes no copy and half the time, is worth its import."""
 
@@ -31,6 +33,26 @@ def explained(matrix: FloatArray, own: Array, most: float) -> float | None:
 def factorises(matrix: FloatArray, shift: float | Array) -> bool:
     """Whether K + diag(shift) has a Cholesky factor in float64."""
     return factor_in_place(_shifted(matrix, shift))
+
+
+def leading_columns(matrix: Array, rounding: float, most: int) -> tuple[Array, float] | None:
+    """L (n, r) of a pivoted Cholesky factorisation that ends where rounding begins, and what it leaves of the trace.
+
+    What is left of the diagonal is then a few times `rounding`, or minus the least that is left, at most. None beyond
+    `most` columns.
+    """
+    n, left = len(matrix), matrix.diagonal().copy()
+    columns = np.empty((min(n, most), n))
+    for k in range(n + 1):
+        j = int(left.argmax())
+        if left[j] <= _LEFT * max(rounding, -float(left.min())):
+            return columns[:k].T, max(rounding, float(np.abs(left).sum()))
+        if k == len(columns):
+            return None
+        columns[k] = (matrix[j] - columns[:k, j] @ columns[:k]) / np.sqrt(left[j])
+        left -= columns[k] ** 2
+        left[j] = 0.0
+    return None
 
 
 def _factorises_in_two(work: Array, matrix: FloatArray, shift: Array, rank: int) -> bool:

@@ -11,7 +11,8 @@ from makers import DEGENERATE, LOSSES, make_problem
 
 from mklref import Status, solve
 from mklref.certificate import allowance, certify, certify_each, repair
-from mklref.certificate.products import missing, sharp_images
+from mklref.certificate.definite import missing
+from mklref.certificate.products import sharp_images
 from mklref.exceptions import InvalidType
 from mklref.problem import Problem
 from mklref.regularizers import ConcaveBlock, ElasticNet, Fixed, Lp, Power, SmoothedRoot

@@ -13,7 +13,7 @@ import pytest
 from makers import Frame, make_samples
 
 from mklref import kernels
-from mklref.certificate.products import missing
+from mklref.certificate.definite import missing
 from mklref.estimators.gram import normalized, part, unexplained
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import (

@@ -8,7 +8,7 @@ import pytest
 from makers import make_kernels, make_samples
 
 from mklref import Problem, solve
-from mklref.certificate.products import missing
+from mklref.certificate.definite import missing
 from mklref.estimators.gram import normalized, part, raw_precomputed, unexplained
 from mklref.evidence import EvidenceProblem, solve as learn
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType

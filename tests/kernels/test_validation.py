@@ -9,7 +9,7 @@ import pytest
 import scipy.sparse
 from makers import make_kernels, make_samples
 
-from mklref.certificate.products import missing
+from mklref.certificate.definite import missing
 from mklref.exceptions import AsymmetryWarning, InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import check_psd, gaussian, linear, per_variable, polynomial, stack, validation
 
