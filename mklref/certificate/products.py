@@ -43,11 +43,11 @@ from mklref.regularizers.norms import quotient
 
 _ROWS = 16
 _SLICES = 3
-_SLICED = 256
-"""Rows that are cut at a time."""
-_FEW, _CANCELS = 1 << 22, 1e-5
-"""Entries of all matrices up to which these are cut for digits alone, at 20 to 220 times the cost of a product; and the
-share of its bound from which a product has lost digits that the Newton steps of a polish miss."""
+_SLICED, _AT_ONCE = 256, 1 << 15
+"""Rows that are cut at a time, and their entries, which stay in the cache; 16 rows in any case."""
+_FEW, _CANCELS = 1 << 26, 1e-5
+"""Entries of all matrices up to which these are cut for digits alone, at 20 to 60 times the cost of a product, a second
+in all; and the share of its bound from which a product has lost digits that the Newton steps of a polish miss."""
 _CUBES = 2e9
 """M n^2 r up to which factors with r columns are multiplied in twice the digits, in a few seconds."""
 _SLACK: WeakKeyDictionary[ArrayStack, Array] = WeakKeyDictionary()
@@ -135,7 +135,8 @@ def _sliced_parts(A: Any, v: Array) -> tuple[Array, Array]:
     v_slices, e = _slices(w, slice_bits(n))
     columns, size = np.stack(v_slices, axis=1), inflate(np.abs(w).sum(), n)
     parts, rest = np.empty((A.shape[0], _SLICES**2 + 2)), np.empty(A.shape[0])
-    for some in (slice(first, first + _SLICED) for first in range(0, len(rest), _SLICED)):
+    step = max(_ROWS, min(_SLICED, _AT_ONCE // n))
+    for some in (slice(first, first + step) for first in range(0, len(rest), step)):
         piece = A[some]
         shift = units[some, None] if dense else np.repeat(units[some], np.diff(piece.indptr))
         x = np.ldexp(piece if dense else piece.data, -shift)
