@@ -323,6 +323,68 @@ def proofs_of_definiteness(rng):
         definite.factor_in_place, definite.residual_reduction = factor, reduced
 
 
+def rounded(rng):
+    """Matrices that rounding may have left indefinite: of low rank, nearly so, in single precision, of wild sizes."""
+    n = int(rng.integers(4, 11))
+    Z = rng.normal(size=(n, int(rng.integers(1, n))))
+    whole, centre, few = np.rint(9.0 * Z), np.eye(n) - 1.0 / n, rng.random((n, 1)) < 0.6
+    zero = np.where(few, Z, 0.0)
+    decaying = np.linalg.qr(rng.normal(size=(n, n)))[0] * 10.0 ** np.linspace(0.0, -rng.uniform(4.0, 12.0), n)
+    matrices = [
+        Z @ Z.T,
+        whole @ whole.T,
+        whole @ whole.T - 2.0**-44 * np.eye(n),
+        Z @ Z.T + 10.0 ** rng.uniform(-17.0, -10.0) * np.eye(n),
+        (Z @ Z.T).astype(np.float32).astype(np.float64),
+        zero @ zero.T,
+        zero @ zero.T - 1e-17 * np.diagflat(~few),
+        centre @ np.full((n, n), rng.exponential()) @ centre,
+        np.where(few == few.T, Z @ Z.T * np.where(few, 1e9, 1.0), 0.0),
+        (Z := Z * 10.0 ** rng.integers(-20, 20, size=(n, 1))) @ Z.T,
+        decaying @ decaying.T,
+        decaying @ decaying.T - 1e-17 * np.eye(n),
+        -np.diag(rng.exponential(size=n)),
+    ]
+    for K in matrices:
+        yield (np.tril(K) + np.tril(K, -1).T) * float(rng.choice([1.0, 2.0**-400, 1e150]))
+
+
+def what_is_missing(rng):
+    """It makes matrices semidefinite in exact elimination, and most times much less of it does not."""
+    found = more = 0
+    for _ in range(5):
+        for K in rounded(rng):
+            s = definite.missing(K)
+            assert semidefinite_exactly(K, Fraction(s))
+            found, more = found + (s > 0.0), more + (s > 0.0 and not semidefinite_exactly(K, Fraction(0.99 * s)))
+    assert found > 25
+    assert more > 0.7 * found
+
+
+def what_is_left_beside_a_factor(rng):
+    """K - L L' - E in exact arithmetic, for the L that is the sum of its slices."""
+    for K in rounded(rng):
+        unit = int(np.frexp(np.sqrt(np.abs(K).max()))[1]) + 1
+        values, vectors = np.linalg.eigh(K)
+        high = np.ldexp(vectors * np.sqrt(np.maximum(values, 0.0)), -unit)
+        low = 2.0**-53 * high * rng.normal(size=high.shape)
+        E, error = definite._without(K, high, unit, low)
+        parts = exact.cut(high, low)
+        L = [[sum(Fraction(float(part[i, c])) for part in parts) for c in range(len(K))] for i in range(len(K))]
+        scaled = [[Fraction(float(x)) / Fraction(4) ** unit for x in row] for row in K]
+        F = [
+            abs(k - sum(map(mul, a, b)) - e)
+            for a, ks, es in zip(L, scaled, fractions_of(E), strict=True)
+            for b, k, e in zip(L, ks, es, strict=True)
+        ]
+        assert len(K) * max(F) <= Fraction(error)
+        assert error <= len(K) * (2.0**-51 * np.abs(E).max() + 1e-28)
+
+
+def fractions_of(matrix):
+    return [fractions(row) for row in matrix]
+
+
 def semidefinite_exactly(K, shift: Fraction) -> bool:
     """Elimination over the rationals."""
     A = [[Fraction(float(x)) + (shift if i == j else 0) for j, x in enumerate(row)] for i, row in enumerate(K)]

@@ -12,8 +12,10 @@ from makers import DEGENERATE, LOSSES, make_problem
 from mklref import Status, solve
 from mklref.certificate import allowance, certify, certify_each, repair
 from mklref.certificate.definite import missing
+from mklref.certificate.exact import in_slices, product_of_slices
 from mklref.certificate.products import sharp_images
 from mklref.exceptions import InvalidType
+from mklref.kernels import validation
 from mklref.problem import Problem
 from mklref.regularizers import ConcaveBlock, ElasticNet, Fixed, Lp, Power, SmoothedRoot
 
@@ -219,6 +221,35 @@ def test_what_is_missing_is_known_beside_eigenvalues_that_float64_hardly_tells_f
     assert last_pivot(missing(K) * (1.0 - 1e-6)) < 0 < last_pivot(missing(K) * (1.0 + 1e-6))
 
 
+def missing_by_eigenvalues(K):
+    """Minus the smallest one of V'E V - V'E U lambda^-1 U'E V: U, V of large and other ones, E = K - U lambda U'."""
+    values, vectors = np.linalg.eigh(K)
+    told = values > 1e4 * validation.rounding_of(K.diagonal()).mean()
+    rows = in_slices(vectors[:, told] * np.sqrt(values[told]))
+    high, low = product_of_slices(rows, rows)
+    E = vectors[:, ~told].T @ ((K - high) - low) @ vectors
+    left = E[:, ~told] - E[:, told] / values[told] @ E[:, told].T
+    return max(0.0, -float(np.linalg.eigvalsh(0.5 * (left + left.T)).min(initial=0.0)))
+
+
+@pytest.mark.parametrize(("n", "more"), [(60, 1e-6), (520, 0.6)])  # of large matrices a Ritz value is a guess
+@pytest.mark.parametrize("kind", ["low rank", "float32", "decaying", "centred", "definite"])
+def test_what_is_missing_is_no_more_than_its_eigenvalues_say(n, more, kind, rng):
+    Z = rng.normal(size=(n, 4))
+    if kind == "decaying":
+        Z = np.exp(-0.25 * np.sum((Z[:, None, :2] - Z[:, :2]) ** 2, axis=2)) @ rng.normal(size=(n, n))
+    elif kind == "centred":
+        Z = np.hstack([Z, np.ones((n, 1))]) - Z.mean()
+    K = Z @ Z.T
+    if kind == "float32":
+        K = K.astype(np.float32).astype(float)
+    K = np.tril(K) + np.tril(K, -1).T + (kind == "definite") * 1e-9 * np.eye(n)
+    found, twin = missing(K), missing_by_eigenvalues(K)
+    assert (1.0 - 1e-6) * twin <= found <= (1.0 + more) * twin
+    assert (found == 0.0) == (kind == "definite")
+    assert missing(K, 0) == np.inf
+
+
 def test_bounds_hold_for_the_semidefinite_kernels_near_those_that_float64_left_indefinite(rng):
     """At a function through all targets, where eigenvalues of -1e-17 of the trace are 5e-7 of the optimum."""
     Z, y, t = rng.choice([-1.0, 1.0], size=(30, 3)), rng.normal(size=30), 2.0**-50
@@ -228,6 +259,15 @@ def test_bounds_hold_for_the_semidefinite_kernels_near_those_that_float64_left_i
     assert near.gap < 1e-8 * near.size
     assert own.lower <= near.lower < near.upper <= own.upper
     assert own.gap < 2.1 * t * 1e18 * (y @ y)
+
+
+def test_products_of_large_stacks_keep_their_digits_as_those_of_small_ones_do(rng):
+    """Their gap is closed; what plain products allow for rounding is 0.1 of it, and what of eigenvalues, 1e-5."""
+    Z, y = rng.choice([-1.0, 1.0], size=(2, 1500, 3)), rng.normal(size=1500)
+    y -= (both := np.hstack(list(Z))) @ np.linalg.lstsq(both, y, rcond=None)[0]
+    problem = Problem(Z @ Z.swapaxes(1, 2), y, C=1e7, loss="squared", regularizer=Lp(2), intercept=False)
+    found = certify(problem, 1e7 * y)
+    assert found.gap < 1e-9 * found.size
 
 
 @pytest.mark.parametrize("n", [20, 150])

@@ -41,6 +41,8 @@ CHECKS = (
     arithmetic.inner_products,
     arithmetic.exact_products,
     arithmetic.proofs_of_definiteness,
+    arithmetic.what_is_missing,
+    arithmetic.what_is_left_beside_a_factor,
     terms.losses_from_above,
     terms.slopes_from_above,
     terms.dual_terms_from_below,
@@ -139,6 +141,9 @@ FAULTS = (
     Fault(definite, "proven_by_residual", lambda K, shift: shift > 0.0, arithmetic.proofs_of_definiteness),
     Fault(definite, "_lowered", lambda K, shift, c: K.diagonal() + shift, arithmetic.proofs_of_definiteness),
     Fault(definite, "proven_semidefinite", lambda K, shift=0.0: shift > 0.0, arithmetic.proofs_of_definiteness),
+    Fault(definite, "least_shift", lambda E, *_: 0.999 * LEAST_SHIFT(E, np.inf), arithmetic.what_is_missing),
+    Fault(definite, "inflate", lambda x, k: 0.0 * x, arithmetic.what_is_left_beside_a_factor),
+    Fault(exact, "short_bits", lambda terms: 30, arithmetic.what_is_left_beside_a_factor),
     Fault(loss_terms, "above", nothing, terms.losses_from_above),
     Fault(loss_terms, "above", nothing, terms.dual_terms_from_below),
     Fault(
@@ -167,7 +172,7 @@ def cut(x, bits, rest=None):
     return parts_ if rest is None else (parts_, x - sum(parts_))
 
 
-SLICES = products._slices
+SLICES, LEAST_SHIFT = products._slices, definite.least_shift
 
 
 @pytest.mark.sampled(2)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from evidence.test_rounding import exact_objective
 
-from mklref.certificate.products import in_slices, product_of_slices
+from mklref.certificate.exact import in_slices, product_of_slices
 from mklref.evidence import (
     EvidenceProblem,
     EvidenceStatus,
