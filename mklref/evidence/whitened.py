@@ -6,7 +6,7 @@ matrix Z, also one that is only about the inverse of a Cholesky factor of Kbar, 
     T_m = Z K_m Z',    T_0 = Z Z',    Z y,        Z Kbar Z' = s T_0 + sum_m theta_m T_m,
 
 with the same variables and derivatives, and the same phi but for log |det Z|. All that cancels does so in the products
-T_m. They are made of slices of Z and K_m that multiply without error (`certificate.products`), and summed with twice
+T_m. They are made of slices of Z and K_m that multiply without error (`certificate.exact`), and summed with twice
 the digits of float64. Samples are in units in which Kbar has about ones in its diagonal: a slice has one unit for a
 row.
 """
