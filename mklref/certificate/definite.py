@@ -50,11 +50,12 @@ from mklref.kernels.validation import (
 _PIECE, _TILE = 128, 256
 _EXAMINED, _PRODUCTS = 500, 60
 """Order from which a smallest eigenvalue is a Ritz value of so many products: a proof needs a guess, and no more."""
-_KNOWN = 2.0**-31
-"""Share of a shift by which the reduction for the shift itself, n (n + 3) units of it, is less where n <= 500."""
+_KNOWN, _GUESSED = 2.0**-31, 2.0**-10
+"""Shares of itself by which a smallest eigenvalue of float64, and a Ritz value, may be too small."""
 _ROUNDING_SHIFT = 1.1
 """Times the reduction: what a semidefinite matrix needs, whose computed eigenvalues are a little below 0."""
-_GROWTH = 1.5
+_MARGIN, _GROWTH, _FASTEST = 1.5, 1.0 + 2.0**-9, 4.0
+"""Times the reduction besides; and times what a proof failed with, the square of that after each, up to the last."""
 _TOLD = 16.0
 """Times what a factor leaves of the trace from which the square of a singular value of it is more than that."""
 _BESIDE, _TERMS = 4.0, 8
@@ -213,12 +214,12 @@ def least_shift(K: Array, allowed: float, beside: Array | None = None) -> float 
     else:
         unit = max(float(K.max()), -float(K.min()))  # squares of kernels of 1e160 overflow
         B = np.empty((n, 0)) if beside is None else beside
-        smallest = 1.01 * unit * smallest_ritz(lambda v: _off(B, K @ _off(B, v) / unit), n, _PRODUCTS)
-    shift = max(-smallest, 0.0) + _GROWTH * reduction(K, 0.0)
+        smallest = (1.0 + _GUESSED) * unit * smallest_ritz(lambda v: _off(B, K @ _off(B, v) / unit), n, _PRODUCTS)
+    shift, growth = max(-smallest, 0.0) + _MARGIN * reduction(K, 0.0), _GROWTH
     while shift < allowed:
         if proven_semidefinite(K, shift):
             return shift
-        shift *= _GROWTH
+        shift, growth = growth * shift, min(growth * growth, _FASTEST)
     return allowed if 0.0 < allowed < np.inf and proven_semidefinite(K, allowed) else None
 
 
@@ -227,7 +228,7 @@ def _off(B: Array, v: Array) -> Array:
 
 
 def missing(K: Array, most: int | None = None) -> float:
-    """s >= 0, about the least with K + s I semidefinite, proven; inf beyond `most` columns of a factor.
+    """A proven s >= 0, about the least with K + s I semidefinite; inf beyond `most` columns of a factor.
 
     For every matrix L (n, r), and E with ||K - L L' - E|| <= e,
 
