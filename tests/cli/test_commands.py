@@ -15,10 +15,13 @@ from makers import make_problem
 
 import mklref
 from mklref import datasets, equivalences, native, reference
-from mklref.cli import fit, main
+from mklref.cli import fit, main, others
+from mklref.cli.options import COSTS, NORMS, SAMPLES, parser
 from mklref.cli.problem import Input
+from mklref.cli.table import read_messy
 from mklref.exceptions import SolverFailure
 from mklref.kernels import from_specification
+from mklref.losses import as_loss
 from mklref.problem import Problem
 from mklref.solution import Solution
 
@@ -41,8 +44,6 @@ def test_crosscheck_passes_on_bundled_data(run):
 
 
 def test_defaults_are_those_of_the_documentation():
-    from mklref.cli.options import COSTS, NORMS, SAMPLES, parser
-
     arguments = parser().parse_args(["crosscheck"])
     assert (arguments.data, arguments.p or NORMS, arguments.C or COSTS) == ("breast_cancer", (1, 4 / 3, 2), (100,))
     assert (SAMPLES, arguments.seed or 0, arguments.tol, arguments.reference_tol) == (150, 0, 1e-6, 1e-3)
@@ -51,6 +52,53 @@ def test_defaults_are_those_of_the_documentation():
         said = re.search(r"\(([^ ()]+)\)$", action.help or "")  # at the end of the help, as the option itself reads it
         if said and action.default not in (None, False, []):
             assert action.default == (action.type or str)(said[1]), action.dest
+
+
+def test_options_of_fit_reach_the_search(tmp_path):
+    """Nothing is learned for it."""
+    file = tmp_path / "t.csv"
+    file.write_text(
+        "dose; in mg, daily, at home;ill\n" + "".join(f"{k};{k * k};{'no' if k < 8 else 'yes'}\n" for k in range(16))
+    )
+
+    def search(*options):
+        arguments = parser().parse_args(["fit", str(file), "--separator", ";", *options])
+        made = read_messy(arguments).pipeline(arguments)["model"].get_params()
+        return {**made, "folds": made["cv"].n_splits, "seed": made["cv"].random_state, "shuffle": made["cv"].shuffle}
+
+    usual = {
+        "": dict.fromkeys(("max_time", "scoring", "class_weight")) | {"verbose": False, "n_jobs": 1, "seed": 0},
+        "--rule one-standard-error --normalize none": {"rule": "one_standard_error", "normalize": None},
+        "--tol 1/8 --max-time 5 --jobs 2 --verbose": {"tol": 0.125, "max_time": 5.0, "n_jobs": 2, "verbose": True},
+        "--scoring roc_auc --class-weight yes=3": {"scoring": "roc_auc", "class_weight": {"no": 1.0, "yes": 3.0}},
+        "--folds 3 --seed 4 --C 1..100:2 --p inf": {"folds": 3, "seed": 4, "Cs": [1.0, 100.0], "norms": [np.inf]},
+        "--loss logistic --kernels poly:2": {"loss": as_loss("logistic"), "kernels": "poly:2", "shuffle": True},
+    }
+    for options, expected in usual.items():
+        found = search(*options.split())
+        assert {name: found[name] for name in expected} == expected
+
+
+def test_options_of_commands_that_hand_them_on(monkeypatch, tmp_path, run):
+    """`vectors` and `explore` to what does the work, which is not done here; `reproduce` hands on what is read."""
+    export, explore = Mock(return_value={"problems": [{"bounds": "rigorous"}, {"bounds": "none"}]}), Mock()
+    monkeypatch.setattr(others, "export_vectors", export)
+    told = run(
+        ["vectors", str(tmp_path), "--include", "a,b", "--exclude", "c", "--suite", "real", "--formats", "mat"]
+    ).out
+    assert told == f"2 problems as mat in {tmp_path}, with index.json; the bounds of 1 are proven\n"
+    given = export.call_args.kwargs
+    given.pop("progress")()
+    assert given == {"include": ["a", "b"], "exclude": ["c"], "suite": "real", "formats": ["mat"]}
+    monkeypatch.setattr("mklref.explore.serve.explore", explore)
+    monkeypatch.setattr(others.os, "_exit", Mock())
+    for more, browser in ([], True), (["--no-browser"], False):
+        main(["explore", "--port", "7", "--data", "rings", *more])
+        explore.assert_called_with(7, browser=browser, data="rings")
+    plain = vars(parser().parse_args(["reproduce"]))
+    for flag in ("quick", "stale", "list", "render", "docs", "force"):
+        given = vars(parser().parse_args(["reproduce", f"--{flag}"]))
+        assert {name for name, value in given.items() if value is not plain[name]} == {flag}
 
 
 def test_a_norm_is_a_fraction_in_a_title_where_it_is_one():

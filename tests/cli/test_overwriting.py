@@ -141,19 +141,20 @@ def test_a_place_that_takes_no_file_is_found_before_the_work(idle, refused, tmp_
     closed = os.path.realpath(protected)
     monkeypatch.setattr(files.os, "access", lambda path, mode: os.path.realpath(path) != closed)
     line = refused(["solve", "--save", "old.npz", "--force"])
-    assert ("takes no files from you" if protected == "." else "is protected from writing") in line
+    says = f"{tmp_path} takes no files from you" if protected == "." else "it is protected from writing"
+    assert f"cannot write old.npz: {says}. Give another " in line
 
 
 def test_vectors_fill_an_empty_directory_or_one_by_force(refused, tmp_path, run):
     arguments = ["vectors", str(tmp_path), "--include", "two-samples", "--formats", "json"]
     assert main(arguments) == 0
-    assert "is not empty. Give another directory, or --force" in refused(arguments)
+    assert f"into {tmp_path}: it is not empty. Give another directory, or --force" in refused(arguments)
     run([*arguments, "--force"])
     (tmp_path / "two-samples.json").unlink()
     (tmp_path / "two-samples.json").symlink_to(tmp_path.parent / "precious")
     assert "two-samples.json is a link to" in refused([*arguments, "--force"])
     (tmp_path / "file").write_text("x")
-    assert "it is no directory" in refused(["vectors", str(tmp_path / "file")])
+    assert f"into {tmp_path / 'file'}: it is no directory" in refused(["vectors", str(tmp_path / "file")])
 
 
 def test_a_file_that_appears_during_the_work_is_kept_and_the_result_is_beside_it(tmp_path):
