@@ -250,6 +250,35 @@ def test_rows_keep_their_names_and_values_in_a_narrow_terminal(capsys, width, hi
     assert ("raw lower" in lines[0]) == (width > 80)
 
 
+@pytest.mark.parametrize(("contradicts", "open_", "colour"), [("x", "", "31"), ("", "x", "33"), ("", "", "")])
+def test_rows_and_verdicts_have_the_colour_of_what_they_say(capsys, contradicts, open_, colour):
+    """Red, yellow or none; red or green."""
+    out = Console(force_terminal=True, color_system="standard", width=130, highlight=False)
+    answers = {"native": Mock(solution=Mock(weights=np.ones(2))), "dual": Mock(solution=None)}
+    check = Mock(notes=["a note"], best_rows=answers, passed=not contradicts, verdict="said")
+    check.contradiction.return_value, check.undecided.return_value = contradicts, open_
+    check.cells.return_value, check.problem = render.COLUMNS, make_problem(n=4, M=2)
+    render.show_row(out, check, Mock())
+    render.show_result(out, check)
+    row, note, _, head, *weights, verdict = capsys.readouterr().out.splitlines()
+    assert row.startswith(f"\x1b[{colour}m" if colour else "formulation")
+    assert "a note" in note
+    assert ("native" in head, "dual" in head) == (True, False)
+    assert ["1.0000" in line for line in weights] == [True, True]
+    assert verdict == f"\x1b[{31 if contradicts else 32}msaid\x1b[0m"
+
+
+def test_a_terminal_keeps_its_width_and_numbers_stand_below_each_other(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "50")
+    assert render.console().width == render.PIPE_WIDTH
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert render.console().width == 50
+    table = render.grid("C", "kernels")
+    table.add_row("0.1", "2")
+    Console(width=50, color_system=None).print(table)
+    assert [line.rstrip() for line in capsys.readouterr().out.splitlines()] == ["  C  kernels", "0.1        2"]
+
+
 INTERRUPTED_IMPORT = """
 import os, runpy, signal, sys
 class Interrupting:
