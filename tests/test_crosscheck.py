@@ -379,7 +379,12 @@ def test_table_has_a_line_for_each_row(check):
     columns = "formulation solver value off by raw lower raw upper lower upper seconds status"
     assert lines[0].split() == columns.split()
     assert lines[2].split()[:2] == ["native", "mklref"]
-    assert outwards(check.rows[1].lower, check.rows[1].upper)[1] in lines[3]
+    own, other = check.rows
+    ends = [*outwards(other.raw.certificate.lower, other.raw.certificate.upper), *outwards(other.lower, other.upper)]
+    assert check.cells(other)[4:8] == tuple(ends)
+    assert check.cells(own)[4:8] == ("", "", *outwards(own.lower, own.upper))
+    far = replace(other, solution=replace(other.solution, value=1.5 * other.value))
+    assert check.cells(far)[3] == "5e-01"
     assert str(check).splitlines()[-1] == check.verdict
 
 
@@ -393,4 +398,11 @@ def test_json_holds_the_points(check):
     facts = content["rows"][1]
     assert facts["value"] == check.rows[1].value
     assert facts["raw_dual_coef"] == check.rows[1].raw.dual_coef.tolist()
+    assert (facts["intercept"], facts["raw_intercept"]) == (
+        check.rows[1].solution.intercept,
+        check.rows[1].raw.intercept,
+    )
+    point = ["lower", "upper", "relative_gap", "weights", "dual_coef", "intercept"]
+    about = ["formulation", "solver", "seconds", "status", "note", "failure", "no_verdict", "allowed_gap", "rounding"]
+    assert list(facts) == [*about, "value", "off_by", *point, *(f"raw_{name}" for name in point)]
     assert content["interval"] == list(check.interval)

@@ -107,7 +107,7 @@ def test_without_an_intercept_nothing_makes_up_for_a_constant():
     np.testing.assert_allclose([found.low, found.high], [[1.0, 0.0]] * 2, atol=1e-3)
 
 
-@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("loss", [*LOSSES, "pinball:0.8"])
 def test_scores_go_as_far_as_their_share_of_the_residual(grams, loss):
     problem, solution = solved(*grams, loss)
     beta, scores = solution.dual_coef, solution.weights @ problem.kernels.apply(solution.dual_coef)
@@ -257,7 +257,8 @@ def test_refusals(grams):
         weight_ranges(problem.replace(regularizer=Lp(2)), solution)
     several = MulticlassProblem(grams[0], np.arange(len(grams[1])) % 3)
     for one, other in ((several, solve(several)), (problem, None), (None, solution)):
-        with pytest.raises(InvalidType, match=r"give a mklref.Problem and the mklref.Solution of it. For several"):
+        kinds = f"problem is {type(one).__name__} and solution {type(other).__name__}"
+        with pytest.raises(InvalidType, match=f"{kinds}; give a mklref.Problem and the mklref.Solution of it. For"):
             weight_ranges(one, other)
     for slack in (0.0, -1.0, np.nan, np.inf):
         with pytest.raises(InvalidParameter, match=r"slack = .* must lie in \[1e-8, inf\)"):

@@ -19,7 +19,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 
 from mklref.evidence import EvidenceProblem, MarginalLikelihood, solve
 from mklref.evidence.iterations import Reweighted, fixed_point, newton
-from mklref.evidence.newton import newton_step
+from mklref.evidence.newton import newton_step, saddle_step
 from mklref.exceptions import InvalidInput
 from mklref.kernels import gaussian, linear, polynomial
 
@@ -327,6 +327,23 @@ def test_newton_leaves_a_saddle():
         assert following.value < point.value
         point = following
     np.testing.assert_allclose(following.x, [1.0, 1.0 + np.sqrt(0.5)], rtol=1e-9, atol=1e-9)
+
+
+def test_a_step_from_a_saddle_is_the_first_of_halved_ones_that_lowers_enough_or_none():
+    """Either way, up to the bound, and until the curvature would not show in the value."""
+    point, seen = Saddle(np.ones(2)), []
+
+    def level(x):
+        seen.append(x.tolist())
+        trial = Saddle(x)
+        trial.value = 0.5e-4 * -2.0 * float((x - 1.0) @ (x - 1.0))  # half of what is asked for
+        return trial if len(seen) < 99 else None
+
+    found = saddle_step(point, np.zeros(2), -2.0, np.array([0.0, 1.0]), Saddle)
+    assert found.x.tolist() == [1.0, 1.5]
+    assert saddle_step(point, np.zeros(2), -2.0, np.array([0.0, 1.0]), level) is None
+    visible = [t for t in 2.0 * 0.5 ** np.arange(60) if 2.0 * t**2 > 8.0 * np.finfo(float).eps]
+    assert seen == [[1.0, end] for t in visible for end in (1.0 + t, max(1.0 - t, 0.0))]
 
 
 def test_newton_converges_quadratically():
