@@ -375,16 +375,14 @@ def test_bad_arguments(problem, options, error, message):
 
 
 def test_table_has_a_line_for_each_row(check):
-    lines = check.table.splitlines()
+    lines, (own, other) = check.table.splitlines(), check.rows
     columns = "formulation solver value off by raw lower raw upper lower upper seconds status"
     assert lines[0].split() == columns.split()
     assert lines[2].split()[:2] == ["native", "mklref"]
-    own, other = check.rows
-    ends = [*outwards(other.raw.certificate.lower, other.raw.certificate.upper), *outwards(other.lower, other.upper)]
-    assert check.cells(other)[4:8] == tuple(ends)
+    raw, mended = (outwards(one.certificate.lower, one.certificate.upper) for one in (other.raw, other.solution))
+    assert check.cells(other)[4:8] == (*raw, *mended)
     assert check.cells(own)[4:8] == ("", "", *outwards(own.lower, own.upper))
-    far = replace(other, solution=replace(other.solution, value=1.5 * other.value))
-    assert check.cells(far)[3] == "5e-01"
+    assert check.cells(replace(other, solution=replace(other.solution, value=1.5 * other.value)))[3] == "5e-01"
     assert str(check).splitlines()[-1] == check.verdict
 
 
@@ -392,17 +390,11 @@ def test_json_holds_the_points(check):
     content = json.loads(json.dumps(check.to_dict(), allow_nan=False))
     assert content["passed"] is True
     assert content["problem"]["regularizer"] == "Lp(2)"
+    about = "formulation solver seconds status note failure no_verdict allowed_gap rounding value off_by"
+    point = "lower upper relative_gap weights dual_coef intercept"
     for row, facts in zip(check.rows, content["rows"], strict=True):
+        assert [*facts] == [*f"{about} {point}".split(), *(f"raw_{name}" for name in point.split() if row.raw)]
         assert facts["weights"] == row.solution.weights.tolist()
-        assert facts["upper"] == row.upper
-    facts = content["rows"][1]
-    assert facts["value"] == check.rows[1].value
-    assert facts["raw_dual_coef"] == check.rows[1].raw.dual_coef.tolist()
-    assert (facts["intercept"], facts["raw_intercept"]) == (
-        check.rows[1].solution.intercept,
-        check.rows[1].raw.intercept,
-    )
-    point = ["lower", "upper", "relative_gap", "weights", "dual_coef", "intercept"]
-    about = ["formulation", "solver", "seconds", "status", "note", "failure", "no_verdict", "allowed_gap", "rounding"]
-    assert list(facts) == [*about, "value", "off_by", *point, *(f"raw_{name}" for name in point)]
+        assert (facts["upper"], facts["intercept"]) == (row.upper, row.solution.intercept)
+    assert (facts["value"], facts["raw_dual_coef"]) == (row.value, row.raw.dual_coef.tolist())
     assert content["interval"] == list(check.interval)
