@@ -64,7 +64,7 @@ class Whitened(EvidenceProblem):
             T = from_left(*from_left(np.ldexp(K.astype(np.float64), -units[:, None] - units)))[0]
             return 0.5 * (T + T.T)
 
-        kernels = ArrayStack.trusted([in_coordinates(K) for K in given.kernels.matrices], given.kernels.names)
+        kernels = ArrayStack.trusted([in_coordinates(K) for K in given.kernels.matrices])
         self.__dict__.update(given.__dict__)
         self.__dict__.update(
             given=given,
