@@ -78,7 +78,7 @@ def test_replace_changes_one_thing():
     assert (other.C, other.loss, other.constant, other.norm.p) == (0.4, problem.loss, True, 2)
     np.testing.assert_array_equal(other.kernels, problem.kernels)
     assert problem.replace(constant=False).shape == (3, 14)
-    assert "tau=4, n=14, N=14, lam=2, norm=l21;2" in repr(problem)
+    assert repr(problem) == "SynthesisProblem(tau=4, n=14, N=14, lam=2, norm=l21;2, C=0.4, loss=logistic)"
     assert [str(MixedNorm(p, q, 1)) for p in (1, 2) for q in (1, 2)] == ["l1", "l12;1", "l21;1", "l2"]
 
 
