@@ -29,8 +29,7 @@ from mklref.factored import approach, cluster as clusters, path, shard
 from mklref.factored.remote import Remote
 from mklref.factored.rounds import Rounds, opened, targets_between
 
-N, SHARDS = 300, 3
-RNG = np.random.default_rng(3)
+N, SHARDS, RNG = 300, 3, np.random.default_rng(3)
 L = [RNG.normal(size=(N, r)) / np.sqrt(r) for r in (3, 5, 2)]
 SCORE = L[0][:, 0] - 2.0 * L[1][:, 1] + 0.4 * RNG.normal(size=N)
 STACK = kernels.FactorStack(L).sharded(SHARDS)
@@ -127,7 +126,8 @@ def test_so_have_several_classes_and_a_start_from_a_part_of_the_samples(client):
 
 
 @pytest.mark.parametrize("name", ["dask", "sparse"])
-def test_a_stack_on_workers_answers_what_one_of_this_process_does(client, name):
+def test_a_stack_on_workers_answers_what_one_of_this_process_does(client, monkeypatch, name):
+    monkeypatch.setattr(client, "direct_to_workers", name == "dask")  # else by way of the scheduler
     there, v, w = stacks(client)[name], RNG.normal(size=N), RNG.normal(size=STACK.rank)
     least = [int(STACK.own_diagonals.max(axis=0).argmin())]  # of two shards there is no row
     for index in (slice(None), [1, 7, 150, 299], [299, 1, 1], least):
@@ -162,6 +162,8 @@ def test_samples_and_shards_that_are_none_of_a_stack_on_workers_are_refused_as_h
             there.part(wrong)
     with pytest.raises(NotApplicable, match="3 shards"):  # another cut would not be that of the workers
         there.sharded(2)
+    with pytest.raises(clusters.ClusterLost, match=f"^shard 0 on {there.cluster.places[0].address}: AttributeError"):
+        there._asked.each("nothing")
     for stack in (there, STACK):
         with pytest.raises(InvalidInput, match=r"w has shape \(4,\); expected 10 rows, one for each column of L"):
             stack.product(np.ones(4))
@@ -304,8 +306,7 @@ def test_a_worker_that_is_lost_before_it_has_its_rows_costs_nothing(client, monk
 
 
 def test_a_worker_that_goes_while_versions_are_compared_is_none(client, monkeypatch, alone):
-    lost = CommClosedError("reset by peer")
-    there = client.run(clusters.versions)
+    lost, there = CommClosedError("reset by peer"), client.run(clusters.versions)
     monkeypatch.setattr(client, "run", lambda *args, **options: {**there, "tcp://127.0.0.1:1": lost})
     same(solve(GIVEN, client=client), alone)
     monkeypatch.setattr(client, "run", lambda *args, **options: {"tcp://127.0.0.1:1": lost})
