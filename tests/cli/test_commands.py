@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from argparse import Namespace
 from pathlib import Path
 from unittest.mock import Mock
 
@@ -17,7 +18,7 @@ import mklref
 from mklref import datasets, equivalences, native, reference
 from mklref.cli import fit, main, others
 from mklref.cli.options import COSTS, NORMS, SAMPLES, parser
-from mklref.cli.problem import Input
+from mklref.cli.problem import Input, read, targets_for_loss
 from mklref.cli.table import read_messy
 from mklref.exceptions import SolverFailure
 from mklref.kernels import from_specification
@@ -262,6 +263,19 @@ def test_drawn_kernels_of_a_file_keep_their_labels_and_are_normalised(tmp_path, 
 )
 def test_targets_follow_the_loss(loss, data, meaning, run):
     assert meaning in run(["solve", "--data", data, "--loss", loss, "--C", "2", *SMALL]).out
+
+
+@pytest.mark.parametrize(("loss", "positive"), [("squared", "1"), ("hinge", None)])
+def test_numbers_are_classes_where_the_loss_or_the_option_says_so(loss, positive):
+    labels, meaning = targets_for_loss(np.array([1.0, 0.0, 1.0]), Namespace(loss=as_loss(loss), positive=positive))
+    assert labels.tolist() == [1.0, -1.0, 1.0]
+    assert meaning == "0 = -1 (1 sample), 1 = +1 (2 samples)"
+
+
+def test_a_draw_without_a_seed_is_that_of_seed_0():
+    options = ["solve", "--samples", "12", "--kernels", "linear"]
+    drawn = [read(parser().parse_args([*options, *seed])).kernels.dense() for seed in ([], ["--seed", "0"])]
+    np.testing.assert_array_equal(*drawn)
 
 
 def test_solve_saves_what_it_prints(capsys, tmp_path):

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from mklref import Lp, Problem, certify, report, solve, verify
-from mklref.cli import main
 from mklref.kernels import parse
 from mklref.losses import EpsilonInsensitive
 from mklref.regularizers import Tikhonov
@@ -87,7 +86,7 @@ def test_bad_input_is_one_line_and_exit_code_2(refused, monkeypatch, tmp_path, a
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"K": np.eye(3)[None], "y": np.ones(3)}, "holds K, y and lacks kernels"),
+        ({"K": np.eye(3)[None], "y": np.ones(3)}, "PATH holds K, y and lacks kernels"),
         ({"kernels": np.eye(3)}, "lacks y"),
         ({"kernels": np.eye(3), "y": [1.0, -1.0, 1.0]}, "kernels has shape (3, 3); expected (M, n, n)"),
         ({"kernels": np.ones((3, 3, 2)), "y": [1.0, -1.0, 1.0]}, "are counted first: np.moveaxis(kernels, -1, 0)"),
@@ -103,7 +102,7 @@ def test_bad_input_is_one_line_and_exit_code_2(refused, monkeypatch, tmp_path, a
 def test_bad_npz_files(refused, tmp_path, arrays, message):
     path = tmp_path / "bad.npz"
     np.savez(path, **arrays)
-    assert message in refused(["crosscheck", "--data", str(path)])
+    assert message.replace("PATH", str(path)) in refused(["crosscheck", "--data", str(path)])
 
 
 def test_options_that_do_not_go_with_kernels(refused, npz):
@@ -188,8 +187,13 @@ def test_claims_about_an_answer_on_samples_and_stated_bounds_are_checked(files, 
 )
 def test_options_that_do_not_fit(files, options, says, refused):
     assert says in refused(certified(files, *options))
-    assert main(["certify", str(files / "answer.npz")]) == 2
-    assert main(["certify", str(files / "x.npz"), str(files / "answer.npz"), "--p", "2"]) == 2
+    answer = str(files / "answer.npz")
+    assert "give PROBLEM and SOLUTION, or --data FILE --kernels SPEC" in refused(["certify", answer])
+    for option in (["--p", "2"], ["--standardize"], ["--normalize", "trace"]):
+        line = refused(["certify", str(files / "x.npz"), answer, *option])
+        assert f"{option[0]} goes with --data; a PROBLEM states its own." in line
+    for pair in ([str(files), answer], [answer, str(files)]):
+        assert f"{files} is a directory and {answer} is none; give two" in refused(["certify", *pair])
 
 
 def test_samples_without_targets_are_named(files, refused):
