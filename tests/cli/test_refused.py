@@ -203,7 +203,7 @@ def test_samples_without_targets_are_named(files, refused):
     assert "needs X (n, d) and y, and no kernels; it has X." in refused(certified(files, "--kernels", SPEC))
 
 
-def test_an_answer_to_a_csv_file_is_certified_and_its_fault_named(table, run, refused, tmp_path):
+def test_an_answer_to_a_csv_file_is_certified_and_its_fault_named(table, run, refused, tmp_path, monkeypatch):
     point, asked = str(tmp_path / "point.npz"), ["--data", table, "--kernels", "rbf(1), linear", "--C", "3", "--p", "2"]
     run(["solve", *asked, "--positive", "healthy", "--save", point])
     certify = ["certify", *asked, point, "--standardize", "--positive", "healthy"]
@@ -220,6 +220,8 @@ def test_an_answer_to_a_csv_file_is_certified_and_its_fault_named(table, run, re
     assert "column 'outcome' is 'ill', not a finite number" in refused(regression)
     assert "loss=epsilon_insensitive:0.1" in (said := run([*regression, "--ignore", "outcome"], 1).out)
     assert "2 variables as they stand" in said
+    monkeypatch.setattr("mklref.cli.certify.SEEN", 0)  # kernels too large to be looked into
+    assert "normalised kernels: " not in run(certify, 1).out
 
 
 @pytest.fixture
