@@ -72,6 +72,7 @@ def test_options_of_fit_reach_the_search(tmp_path):
         "--rule one-standard-error --normalize none": {"rule": "one_standard_error", "normalize": None},
         "--tol 1/8 --max-time 5 --jobs 2 --verbose": {"tol": 0.125, "max_time": 5.0, "n_jobs": 2, "verbose": True},
         "--scoring roc_auc --class-weight yes=3": {"scoring": "roc_auc", "class_weight": {"no": 1.0, "yes": 3.0}},
+        "--class-weight balanced": {"class_weight": "balanced"},
         "--folds 3 --seed 4 --C 1..100:2 --p inf": {"folds": 3, "seed": 4, "Cs": [1.0, 100.0], "norms": [np.inf]},
         "--loss logistic --kernels poly:2": {"loss": as_loss("logistic"), "kernels": "poly:2", "shuffle": True},
     }

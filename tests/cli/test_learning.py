@@ -274,7 +274,7 @@ def test_predictions_that_are_interrupted_are_written_so_far(models, capsys, tmp
         (["--ignore", "name", "--C", "0..1:3"], "positive, finite and in this order"),
         (["--ignore", "name", "--p", "0.5"], r"p = 0.5 must lie in \[1, inf\]"),
         (["--ignore", "name", "--kernels", "rbff(1)"], "rbff"),
-        (["--ignore", "name", "--plot", "weights.xyz"], "end its name in .png, .svg or .pdf"),
+        (["--ignore", "name", "--plot", "weights.xyz"], "cannot draw weights.xyz: end its name in .png, .svg or .pdf"),
         (["--ignore", "name", "--save", "/nowhere/at/all.npz"], "is no directory"),
         (["--ignore", "name", "--save", "."], "cannot write .: it is a directory; give the name of a file in it"),
         (["--samples", "4", "--ignore", "name"], "fewer than --folds 5"),

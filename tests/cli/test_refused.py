@@ -7,6 +7,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 
@@ -158,6 +160,14 @@ def test_a_loss_without_an_intercept_needs_no_word_about_it(tmp_path, run):
     np.savez(tmp_path / "zero.npz", dual_coef=np.zeros(3))
     asked = ["--data", str(tmp_path / "x.npz"), "--kernels", "linear", "--loss", "density_level_set"]
     assert "NOT OPTIMAL" in run(["certify", *asked, str(tmp_path / "zero.npz")], 1).out
+
+
+def test_a_proof_that_is_wider_than_the_tolerance_certifies_nothing(files, run, monkeypatch):
+    proof = Mock(relative_gap=0.5, **{"explain.return_value": "as proven", "to_dict.return_value": {}})
+    monkeypatch.setattr("mklref.cli.certify.proven", lambda *_: proof)
+    asked = certified(files, "--kernels", SPEC, "--normalize", "trace", "--p", "2")
+    assert "CERTIFIED" in run(asked).out
+    assert "NOT OPTIMAL: relative gap 5.0e-01, allowed 1.0e-06" in run([*asked, "--rigorous"], 1).out
 
 
 @pytest.mark.parametrize("rigorous", [[], ["--rigorous"]])

@@ -353,6 +353,18 @@ def test_ctrl_c_that_comes_again_at_the_end_leaves_the_signals_as_they_were(monk
         signal.signal(signal.SIGTERM, before)
 
 
+def test_what_else_python_drops_goes_where_it_went_and_interrupts_nothing(monkeypatch):
+    class Broken:
+        def __del__(self):
+            raise ValueError
+
+    dropped = Mock()
+    monkeypatch.setattr(sys, "unraisablehook", lambda what: dropped(what.exc_type))
+    monkeypatch.setattr("mklref.cli._run", lambda arguments: Broken() is not None)
+    assert main(["list"]) == 0
+    dropped.assert_called_once_with(ValueError)
+
+
 def test_a_signal_that_ends_the_tests_is_none_to_a_command(monkeypatch):
     """Else a run that `timeout` ends goes on, and has failed where the command returned 130."""
     handlers = []
