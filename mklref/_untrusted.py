@@ -23,6 +23,8 @@ _LONGEST = 1 << 26
 """Characters of a line: millions of columns."""
 _INTEGER_DIGITS = 19
 """Of the integers that are kept as such; longer ones become floats, as in every other language."""
+_DEEPEST = 200
+"""Brackets within one another: those who go through what was read call themselves for each."""
 INFINITE = ("inf", "-inf", "Inf", "-Inf")
 NONFINITE = (*INFINITE, "nan", "NaN")
 """Texts for numbers that JSON cannot write: ours, and those of `toJSON` in R."""
@@ -132,11 +134,21 @@ def parse_json(text: bytes, where: str | PathLike[str], *, nonfinite: bool = Fal
         )  # fmt: skip
         if b"\\ud" in text.lower():
             json.dumps(value, ensure_ascii=False).encode("utf-8")  # refuses a surrogate without the other one
+        _require_shallow(value)
     except (ValueError, RecursionError) as damaged:
         what = "brackets are nested too deeply" if isinstance(damaged, RecursionError) else damaged
         what = f"{what}; save it as UTF-8" if isinstance(damaged, UnicodeDecodeError) else what
         raise UnsafeFile(f"{where} is no JSON: {what}.") from damaged
     return value
+
+
+def _require_shallow(value: Any) -> None:
+    level = [value]
+    for _ in range(_DEEPEST):
+        within = ((one.values() if isinstance(one, dict) else one) for one in level if isinstance(one, list | dict))
+        if not (level := [entry for entries in within for entry in entries if isinstance(entry, list | dict)]):
+            return
+    raise RecursionError
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

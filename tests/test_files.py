@@ -257,6 +257,7 @@ def test_what_a_container_holds_is_not_free(tmp_path, monkeypatch):
         (r'"\ud800"', "surrogates not allowed"),
         (b"\xff\xfe1\x00", "can't decode"),
         ("[" * 10**5, "brackets are nested too deeply"),
+        ("[" * 600 + "]" * 600, "brackets are nested too deeply"),  # which `json` reads, and `numbers_of` does not
         ("{} {}", "Extra data"),
     ],
 )
