@@ -22,14 +22,13 @@ from mklref.kernels.lazy import LazyStack
 from mklref.problem import Problem
 from mklref.report import require_extra
 from mklref.testing.diagnosis import proven
+from mklref.testing.faults import SEEN
 from mklref.testing.vectors.check import check_directory, judge_file, read_answer, stated_problem
 from mklref.testing.vectors.formats import read_as, read_record
 from mklref.testing.vectors.schema import parameters
 
 OF_TABLES = ("target", "ignore", "positive", "standardize")
 """Options that say how a CSV file is read."""
-SEEN = 10**7
-"""Entries of kernels of samples that are taken into memory to name the cause of a gap."""
 
 
 def run(arguments: Any) -> bool:
@@ -70,7 +69,8 @@ def _judged(arguments: Any, out: Any, file: Path, stated: tuple[Problem, float, 
     render.say(out, problem)
     evaluated = isinstance(problem.kernels, LazyStack)
     verdict = judge_file(file, stated, answer, arguments.tol, suspects=not evaluated)
-    if evaluated and not verdict.passed and prod(problem.kernels.shape) <= SEEN:
+    entries = prod(problem.kernels.shape)
+    if evaluated and not verdict.passed and entries <= SEEN:
         verdict = judge_file(
             file, (problem.replace(kernels=problem.kernels.dense()), *stated[1:]), answer, arguments.tol
         )
@@ -79,6 +79,9 @@ def _judged(arguments: Any, out: Any, file: Path, stated: tuple[Problem, float, 
     certificate: Bounds = verdict.certificate
     passed, gap = verdict.passed, verdict.relative_gap
     render.say(out, verdict.explain())
+    if evaluated and not passed and entries > SEEN:
+        limit = f"Causes are looked for up to {SEEN:,} entries of the kernels; these have {entries:,}."
+        render.say(out, f"{limit} Ask about the answer to fewer samples, or give a PROBLEM with matrices.")
     if arguments.rigorous:
         certificate = proven(problem, answer, verdict, arguments.tol)
         gap = certificate.relative_gap

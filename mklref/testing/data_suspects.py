@@ -17,7 +17,18 @@ from mklref.kernels.stack import ArrayStack
 from mklref.kernels.transforms import Normalizer
 from mklref.problem import Problem
 from mklref.regularizers import Fixed
-from mklref.testing.faults import Point, Reading, meant, optimal_for, restated, scaled, sensible, some, some_samples
+from mklref.testing.faults import (
+    Point,
+    Reading,
+    matrices,
+    meant,
+    optimal_for,
+    restated,
+    scaled,
+    sensible,
+    some,
+    some_samples,
+)
 from mklref.testing.implied import common, fitted_factors, implied_costs, least_counts, scores_of, weights_of
 from mklref.testing.weight_suspects import free_samples, weights_of_the_machine
 
@@ -100,7 +111,7 @@ def _scaled(
 
 def normalized_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
     """A factor for each kernel, or for each entry; without an intercept, to which it is no matter, of centred ones."""
-    plain = problem.kernels.dense()
+    plain = matrices(problem.kernels)
     stacks = {"K": plain} if problem.intercept else {"K": plain, "K = H K H": _centred(plain)}
     for (which, stack), (name, (formula, transform)) in product(stacks.items(), NORMALIZATIONS.items()):
         try:
@@ -123,7 +134,7 @@ def centered_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
     """Kernels around the mean of the samples; with an intercept this changes nothing but b."""
     if not problem.intercept:
         slack = np.repeat(problem.kernels.slack.max(axis=1, keepdims=True), problem.n_samples, axis=1)
-        kernels = ArrayStack.trusted(list(_centred(problem.kernels.dense().astype(float))), slack=slack)
+        kernels = ArrayStack.trusted(list(_centred(matrices(problem.kernels).astype(float))), slack=slack)
         yield from optimal_for("centred kernels", "H K H, H = I - 11'/n", problem, point, kernels=kernels)
     elif point.intercept is not None and (scores := scores_of(problem, point)) is not None:
         b = point.intercept - float(scores.mean())
@@ -152,8 +163,9 @@ def ridge(problem: Problem, point: Point) -> Iterator[Reading]:
         for text, size in candidates.items():
             if np.all(size * sizes <= NEARLY_NOTHING * diagonal):
                 continue
+            plain = matrices(problem.kernels)
             added = np.multiply.outer(size * sizes, np.eye(problem.n_samples))
-            kernels = ArrayStack.trusted(list(problem.kernels.dense() + added), slack=problem.kernels.slack)
+            kernels = ArrayStack.trusted(list(plain + added), slack=problem.kernels.slack)
             what = f"kernels with {text}{unit} added to the diagonal"
             yield from optimal_for("ridge on the kernels", what, problem, point, kernels=kernels)
 

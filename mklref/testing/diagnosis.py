@@ -22,7 +22,7 @@ from mklref.regularizers import Fixed
 from mklref.solution import Solution
 from mklref.testing.answer import Answer, as_answer, require_same_names
 from mklref.testing.claims import PLAUSIBLE, claim, claimed_convergence, false_claims, objectives_elsewhere
-from mklref.testing.faults import Finding, Point, Reading, Suspect, also, some, zeros
+from mklref.testing.faults import Finding, Point, Reading, Suspect, also, some, unexplained, zeros
 from mklref.testing.implied import fitting_weights
 from mklref.testing.suspects import EXACT, FITTED, HALVES, INNER, LAST, OF_ALL, OF_THEIR_WEIGHTS
 from mklref.testing.weight_suspects import weights_of_the_machine
@@ -86,7 +86,7 @@ def judge(
     tol : float
         Largest relative gap, in (0, 1), which is the same in every unit (`mklref.certificate.bounds`).
     suspects : bool
-        Whether to look for weights that are missing, and for the cause of an open gap, which takes kernels in memory.
+        Whether to look for the cause of an open gap, which takes kernels in memory.
 
     Raises
     ------
@@ -108,7 +108,7 @@ def judge(
     weights = None if answer.weights is None else np.maximum(_array(answer.weights), 0.0)  # as in the certificate
     b = None if answer.intercept is None else problem.intercepts(np.atleast_1d(certificate.intercept).tolist())
     point = Point(beta, weights, b)
-    if suspects and weights is None and np.isfinite(certificate.lower):
+    if weights is None and np.isfinite(certificate.lower):
         for theta in fitting_weights(problem, point.dual_coef, point.intercept):
             if certificate.relative_gap <= tol:
                 break
@@ -120,8 +120,8 @@ def judge(
         explained = _why_not_each_machine if problem.several else _why_not_optimal
         findings += _negative_weights(problem, answer, point, gap, tol)
         if not findings:
-            searched = suspects and gap >= 0.0
-            findings += explained(problem, point, certificate, gap, tol) if searched else [_by_size(gap, tol)]
+            searched, why = suspects and gap >= 0.0, " Its cause was not looked for." * (not suspects)
+            findings += explained(problem, point, certificate, gap, tol) if searched else [_by_size(gap, tol, why)]
         if violated and findings[0].fault in UNEXPLAINED and not problem.several:
             findings[0] = findings[0]._replace(text=f"{findings[0].text} Infeasible: {'; '.join(violated)}.")
         if converged:
@@ -274,13 +274,13 @@ def _why_not_optimal(
     elif gap > CLOSE and (text := _other_weights(problem, point, gap, tol)):
         yield Finding("weights of another iterate", f"{text} {bounds}")
     else:
-        yield _by_size(gap, tol, rounded)
+        yield _by_size(gap, tol, unexplained(problem), rounded)
 
 
-def _by_size(gap: float, tol: float, rounded: str = "") -> Finding:
-    """What a gap says that nothing explains but, perhaps, the digits of the point."""
+def _by_size(gap: float, tol: float, why: str = "", rounded: str = "") -> Finding:
+    """What a gap says by itself, and why no more is said: the digits of the point, if these are the cause."""
     fault = "negative gap" if gap < 0.0 else "inaccurate" if gap <= CLOSE else "not converged"
-    return Finding(fault, f"{rounded}the relative gap is {gap:.1e}, allowed {tol:.1e}.")
+    return Finding(fault, f"{rounded}the relative gap is {gap:.1e}, allowed {tol:.1e}.{why * (not rounded)}")
 
 
 def _why_not_each_machine(

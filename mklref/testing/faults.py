@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from mklref._typing import Array
-from mklref.exceptions import InvalidInput
+from mklref._typing import Array, FloatArray
+from mklref._untrusted import free_memory
+from mklref.exceptions import InvalidInput, NotApplicable
+from mklref.kernels import KernelStack
 from mklref.kernels.stack import ArrayStack
 from mklref.problem import Problem
+
+SEEN = 10**7
+"""Entries of kernels that are not in memory up to which they are taken there, to try others in their place."""
 
 FAULTS: dict[str, str] = {
     "malformed answer": "Wrong shapes, entries that are not finite, or no point at all.",
@@ -54,7 +60,7 @@ FAULTS: dict[str, str] = {
     "something else, such as scores.",
     "inaccurate": "Close, but not within the tolerance: a loose inner tolerance, or `optimal_inaccurate` taken for "
     "optimal.",
-    "not converged": "Far from the optimum, and no usual suspect explains it.",
+    "not converged": "Far from the optimum.",
     "infeasible": "The gap is small, but a constraint is violated by more than the gap excuses.",
     "negative gap": "The bounds contradict each other beyond rounding: a kernel is indefinite.",
     "claimed convergence": "The solver says that it converged, and the certificate says that it did not.",
@@ -144,10 +150,29 @@ def optimal_for(fault: str, what: str, problem: Problem, point: Point, **changes
     return restated(fault, f"it is optimal for {what}.", problem, point, **changes)
 
 
+def in_reach(kernels: KernelStack) -> bool:
+    """Whether other kernels are tried: for matrices in memory, or few entries, and where a copy of them has room."""
+    entries = prod(kernels.shape)
+    return (isinstance(kernels, ArrayStack) or entries <= SEEN) and 16.0 * entries <= free_memory()
+
+
+def matrices(kernels: KernelStack) -> FloatArray:
+    """All matrices, (M, n, n), to be changed; `NotApplicable` where they are out of reach."""
+    if not in_reach(kernels):
+        raise NotApplicable(f"{kernels} are too large for other kernels beside them.")
+    return kernels.dense()
+
+
+def unexplained(problem: Problem) -> str:
+    """What is said where none of the suspects that were tried fits."""
+    aside = "" if in_reach(problem.kernels) else "; other kernels were not tried, for want of memory"
+    return f" No usual suspect explains it{aside}."
+
+
 def scaled(kernels: Any, factors: Array | float) -> ArrayStack:
     """The kernels factors_m K_m, with what rounding left of their definiteness."""
     factors = np.broadcast_to(factors, len(kernels))
-    return ArrayStack.trusted(list(factors[:, None, None] * kernels.dense()), slack=factors[:, None] * kernels.slack)
+    return ArrayStack.trusted(list(factors[:, None, None] * matrices(kernels)), slack=factors[:, None] * kernels.slack)
 
 
 def meant(value: float, named: Mapping[str, float], digits: int = 3, within: float = 2e-3) -> dict[str, float]:

@@ -15,7 +15,7 @@ from mklref.certificate.feasible import boundary
 from mklref.kernels.stack import ArrayStack
 from mklref.problem import Problem, dual_norms
 from mklref.regularizers.norms import conjugate_exponent, p_norm
-from mklref.testing.faults import Point, Reading, meant, optimal_for, restated, scaled, some
+from mklref.testing.faults import Point, Reading, matrices, meant, optimal_for, restated, scaled, some
 
 SHARED = (reg.Lp, reg.Power, reg.HalfPower, reg.BlockNorm, reg.Tikhonov, reg.ElasticNet)
 """Regularisers without parameters of single kernels: they apply to a part of the kernels as well."""
@@ -168,7 +168,7 @@ def used_kernels(problem: Problem, point: Point) -> Iterator[Reading]:
     g = problem.kernels.norms(point.dual_coef)
     out = np.flatnonzero(theta == 0.0)
     m = int(out[np.argmax(g[out])])
-    kernels = ArrayStack([problem.kernels.dense()[k] for k in used])
+    kernels = ArrayStack([matrices(problem.kernels)[k] for k in used])
     if problem.regularizer.dual_scale(g) < 1.0 - 1e-9:
         fault = "inactive constraints violated"
         text = f"g = {g[m]:.6g} of kernel {m}, of weight 0, lies outside the domain of R*."

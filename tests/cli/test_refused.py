@@ -155,6 +155,22 @@ def test_an_answer_on_samples_is_certified(files, capsys, run):
     assert "NOT OPTIMAL" in run(certified(files, "--kernels", SPEC, "--p", "2"), 1).out
 
 
+def test_the_cause_is_not_looked_for_in_large_kernels_and_missing_weights_are(files, run, monkeypatch):
+    options = ["--kernels", SPEC, "--normalize", "trace"]
+    X, y = (np.load(files / "x.npz")[name] for name in ("X", "y"))
+    found = solve(Problem(parse(SPEC).fit(X, normalize="trace"), y, C=50.0), tol=1e-8)  # sparse: no closed form
+    for name, beta in (("answer.npz", found.dual_coef), ("negated.npz", -found.dual_coef)):
+        np.savez(files / name, dual_coef=beta)
+    negated = ["certify", "--data", str(files / "x.npz"), str(files / "negated.npz"), *options]
+    assert "negated dual_coef: " in run(negated, 1).out
+    monkeypatch.setattr("mklref.cli.certify.SEEN", 100)
+    assert "CERTIFIED" in run(certified(files, *options)).out
+    said = " ".join(run(negated, 1).out.split())
+    assert "Its cause was not looked for." in said
+    assert "suspect" not in said
+    assert "up to 100 entries of the kernels; these have 21,600." in said
+
+
 def test_a_loss_without_an_intercept_needs_no_word_about_it(tmp_path, run):
     np.savez(tmp_path / "x.npz", X=np.eye(3), y=np.ones(3))
     np.savez(tmp_path / "zero.npz", dual_coef=np.zeros(3))

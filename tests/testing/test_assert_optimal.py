@@ -304,6 +304,7 @@ def test_a_violated_constraint_is_said_where_no_cause_is_found(suspects):
         wrong[[i, j]] += np.array([0.1, -0.1 * balanced]) * problem.C
         (finding,) = judge(problem, (wrong, theta, b), suspects=suspects).findings
         assert finding.fault == ("machine not solved" if suspects else "not converged")
+        assert ("Its cause was not looked for." in finding.text) != suspects
         assert (f" Infeasible: dual_coef sums to {wrong.sum():.6g} instead of 0." in finding.text) != balanced
 
 

@@ -18,10 +18,10 @@ from testing.planted import L2, L43, point, problem_of, solved
 import mklref
 from mklref import Problem, native, reference, solve
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
-from mklref.kernels import ArrayStack, normalize
+from mklref.kernels import ArrayStack, FactorStack, normalize
 from mklref.multiclass import MulticlassProblem
 from mklref.regularizers import BlockNorm, Fixed, Groups, Lp, Power, Tikhonov
-from mklref.testing import Answer, assert_optimal, certify_many, check_value, judge
+from mklref.testing import Answer, assert_optimal, certify_many, check_value, faults, judge
 
 PATH = (10.0, 3.0, 1.0, 0.3)
 
@@ -305,3 +305,20 @@ def test_machines_whose_kernels_achieve_next_to_nothing_over_their_trace_answer_
     (finding,) = judge(classes, Answer(found.dual_coef, found.weights, found.intercept)).findings
     assert finding.fault in ("inaccurate", "weights not optimal")
     assert finding.text.startswith("Every machine is solved for these weights.")
+
+
+@pytest.mark.parametrize("why", ["entries", "memory"])
+def test_other_kernels_are_not_tried_where_they_have_no_room(why, monkeypatch):
+    """Factors of many samples, or a memory that is full: the other suspects are tried, and the verdict says so."""
+    rng = np.random.default_rng(0)
+    L = rng.normal(size=(3, 40, 3))
+    kernels = FactorStack(list(L)) if why == "entries" else ArrayStack(list(L @ L.transpose(0, 2, 1)))
+    problem = Problem(kernels, np.sign(L[0, :, 0] + 0.3 * rng.normal(size=40)), C=2.0)
+    beta, theta, b = point(problem)
+    assert judge(problem, (-beta, theta, -b)).findings[0].fault == "negated dual_coef"
+    absurd = rng.normal(size=40), rng.uniform(size=3), 0.0
+    assert "No usual suspect explains it. " in judge(problem, absurd).explain()
+    monkeypatch.setattr(faults, *{"entries": ("SEEN", 100), "memory": ("free_memory", lambda: 100.0)}[why])
+    monkeypatch.setattr(type(kernels), "dense", lambda self: pytest.fail("kernels were taken into memory"))
+    assert judge(problem, (-beta, theta, -b)).findings[0].fault == "negated dual_coef"
+    assert "explains it; other kernels were not tried, for want of memory. " in judge(problem, absurd).explain()
