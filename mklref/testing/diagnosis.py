@@ -22,7 +22,7 @@ from mklref.regularizers import Fixed
 from mklref.solution import Solution
 from mklref.testing.answer import Answer, as_answer, require_same_names
 from mklref.testing.claims import PLAUSIBLE, claim, claimed_convergence, false_claims, objectives_elsewhere
-from mklref.testing.faults import Finding, Point, Reading, Suspect, also, some, unexplained, zeros
+from mklref.testing.faults import Finding, Point, Reading, Suspect, also, off_intercept, some, unexplained, zeros
 from mklref.testing.implied import fitting_weights
 from mklref.testing.suspects import EXACT, FITTED, HALVES, INNER, LAST, OF_ALL, OF_THEIR_WEIGHTS
 from mklref.testing.weight_suspects import weights_of_the_machine
@@ -210,8 +210,8 @@ def plausible(
             (reading.problem.kernels is problem.kernels and not isinstance(reading.problem.regularizer, Fixed))
             or _share_of_effect(reading.problem, upper, lower) <= OF_THE_EFFECT * effect
         ) and _errs_as_much(problem, point, reading, gap):
-            lost = bool(np.any(point.intercept)) and reading.point.intercept is None
-            fitting.append((lost or as_given > 10.0 * left, reading.adapted, left, reading))
+            lost, off = bool(np.any(point.intercept)) and reading.point.intercept is None, as_given > 10.0 * left
+            fitting.append((lost or off, reading.adapted, left, off_intercept(reading) if off else reading))
     best = min((left for *_, left, _ in fitting), default=np.inf)
     first: dict[str, tuple[float, Reading]] = {}
     for *_, left, reading in sorted(fitting, key=lambda row: row[:2]):

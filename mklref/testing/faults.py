@@ -116,6 +116,11 @@ class Reading(NamedTuple):
     """Whether a number was fitted that nobody could have meant: readings without one are simpler."""
 
 
+def off_intercept(reading: Reading) -> Reading:
+    """A reading that fits with another intercept than the one that was returned: two faults, and it says so."""
+    return reading._replace(text=f"{reading.text.removesuffix('.')}; the intercept is wrong, too.")
+
+
 def zeros(point: Point) -> list[str]:
     """Which halves of a point are all 0."""
     arrays = {"dual_coef": point.dual_coef, "weights": point.weights}

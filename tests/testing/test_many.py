@@ -322,3 +322,12 @@ def test_other_kernels_are_not_tried_where_they_have_no_room(why, monkeypatch):
     monkeypatch.setattr(type(kernels), "dense", lambda self: pytest.fail("kernels were taken into memory"))
     assert judge(problem, (-beta, theta, -b)).findings[0].fault == "negated dual_coef"
     assert "explains it; other kernels were not tried, for want of memory. " in judge(problem, absurd).explain()
+
+
+def test_of_two_faults_the_intercept_is_told_as_well():
+    """Without that the sign of dual_coef is mended, and the next run fails again."""
+    problem, (beta, theta, b) = solved("hinge", L2)
+    for own, wrong in ((b, False), (-b, True)):
+        (finding,) = judge(problem, (problem.y * beta, theta, own)).findings
+        assert finding.fault == "unsigned dual_coef"
+        assert ("dual_coef is not; the intercept is wrong, too. " in finding.text) == wrong
