@@ -168,9 +168,10 @@ def _pairs(problems: Path, solutions: Path) -> dict[Path, Path | None]:
 
 
 def _unread(solutions: Path) -> dict[str, str]:
-    """Why there is no solution where there is something of the name of one: its format is none of ours."""
-    known = f"the suffixes are {', '.join(SUFFIXES)}"
-    return {file.stem: f"{NO_SOLUTION}: {file.name} is not read, {known}" for file in sorted(solutions.iterdir())}
+    """Why there is no solution where there is something of the name of one: no file, or its format is none of ours."""
+    known = f"is not read, the suffixes are {', '.join(SUFFIXES)}"
+    found = [(file, "is no file" if file.suffix in SUFFIXES else known) for file in sorted(solutions.iterdir())]
+    return {file.stem: f"{NO_SOLUTION}: {file.name} {why}" for file, why in found}
 
 
 def _files(directory: Path) -> dict[str, list[Path]]:
