@@ -129,6 +129,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _say(code: int, line: str) -> int:
+    """Doubts and damage quote files and their names, in which a line "CONFIRMED" would be taken for the verdict."""
+    if code != CONFIRMED:
+        line = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
     (sys.stderr if code == UNREADABLE else sys.stdout).write(line + "\n")
     return code
 

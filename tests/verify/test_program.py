@@ -225,6 +225,18 @@ def test_a_header_that_claims_terabytes_is_refused_before_memory_is_taken(case, 
     assert re.search("has shape|too short", capsys.readouterr().err)
 
 
+def test_what_is_quoted_is_no_line_of_its_own(case, files, capsys):
+    """The name of a file, and a text within one."""
+    problem, facts = case
+    named = files[1].with_name("a\nCONFIRMED\n\x1b[2J.npz")
+    np.savez(named, kernels=problem.kernels.dense(), y=-problem.y)
+    assert verify.main([str(files[0]), str(named)]) == 1
+    assert r"a\nCONFIRMED\n\x1b[2J.npz is not the array" in capsys.readouterr().out.splitlines()[-1]
+    files[0].write_text(json.dumps(changed(facts, "claim", "delta", to="\nCONFIRMED\n")))
+    assert verify.main([str(files[0])]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+
+
 def test_the_file_that_cannot_be_read_is_named(files, capsys):
     """The two in the wrong order, and a problem in another format."""
     certificate, data = files
