@@ -335,22 +335,20 @@ def test_a_worker_that_is_slow_is_waited_for_and_the_wait_ends(client, monkeypat
     stack = DistributedStack.of(STACK, client)
     slow = stack.cluster.places[-1]
     (worker,) = [one for one in client.cluster.workers.values() if one.address == slow.address]
-    holder, seconds = worker.state.actors[slow.key], [0.01]
-    honest = holder.stack.read
+    holder, free = worker.state.actors[slow.key], threading.Event()
+    honest, held = holder.stack.read, []
 
     def late(*arguments):
-        time.sleep(seconds[0])
+        if held:  # counted from here: on a busy machine any other may be late as well
+            stack.cluster.timeout = 0.2
+        free.wait(60.0 if held else 0.01)
         return honest(*arguments)
 
     holder.stack.read = late
     same(solve(GIVEN.replace(kernels=stack)), alone)
-
-    def later(record):
-        seconds[0] = 0.5 if record.iteration == 0 else 0.0
-
-    stack.cluster.timeout = 0.2
     with pytest.raises(mklref.Interrupted, match=r"shard 2 on .* has not answered for 0.2 s, the timeout") as told:
-        solve(GIVEN.replace(kernels=stack), callback=later)
+        solve(GIVEN.replace(kernels=stack), callback=lambda record: held.append(record))
+    free.set()
     assert np.isfinite(told.value.solution.certificate.gap)
 
 
