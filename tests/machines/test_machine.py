@@ -237,6 +237,17 @@ def test_a_step_that_the_objective_cannot_tell_from_none_is_no_reason_to_crawl(s
         assert machine.value() == pytest.approx(0.5 * problem.y @ problem.y, rel=1e-9)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
+@pytest.mark.parametrize("seed", range(4))
+def test_the_first_machine_is_worth_no_second_one_at_the_same_weights(loss, seed):
+    """No gap is asked of it, and to a twentieth of the first violation it may be a large share of the objective."""
+    machine = machine_for(make_problem(loss=loss, seed=seed, n=60))
+    machine.move(WEIGHTS)
+    machine.solve(np.inf)
+    upper = machine.scores()[-1] + 0.5 * WEIGHTS @ machine.forms.squares
+    assert 0.0 <= upper - machine.value() <= 0.01 * upper
+
+
 def test_the_gap_that_is_asked_for_is_that_of_the_dual_point_alone():
     """The scores of Newton's method had it, and those of beta, on a loss with C = 2^40, one of 1e14."""
     machine = machine_for(make_problem(loss="logistic", seed=3, n=24, C=2.0**40))
