@@ -156,6 +156,9 @@ class LazyMachine(SMOMachine):
             self.gradient = self.weights @ self.forms.images + self.shift * self.beta - self.linear
         return violation
 
+    def _follow(self) -> None:
+        """Nothing: working sets have Newton steps of their own."""
+
     def _newton(self) -> bool:
         """None on all samples: working sets have theirs."""
         return False

@@ -25,17 +25,17 @@ from mklref.problem import Problem
 
 _JITTER = 1e-13
 _MOST_FREE = 1600
-_MOST_ROUNDS = 30
+_MOST_ROUNDS = 100
 """Rounds of pair steps and a Newton step: what they have not reached is below rounding."""
 _LAST_BIT = float(np.finfo(float).eps)
 _ROUNDING = 16 * _LAST_BIT
 """No violation below this share of the gradient's terms can be told from rounding."""
 _SQUARED = float(np.sqrt(np.finfo(float).tiny))
 """Nor can steps be chosen by violations below this, over the root of the diagonal: the gain of each is their square."""
-_STEPS_PER_SAMPLE = 100
+_STEPS_PER_SAMPLE = 30
 """Two-variable steps for each sample after which a Newton step on the free samples is tried: SMO crawls where Q is
-nearly singular."""
-_GROWING = 1, 3, 6, 10, 20, 60
+nearly singular. 86 random problems on which it does take 7.1 s, and 7.9 at 100."""
+_GROWING = 1, 3, 6, 20
 """As many in rounds, after each of which the value of a trial point may be enough to know that it is no better."""
 _SEEN = 1e-9
 """Share of its terms by which the value has to be above that, far more than rounding."""
@@ -91,7 +91,7 @@ class SMOMachine(Machine):
         least = _ROUNDING * (float(np.abs(self.gradient + self.linear).max()) + terms)
         least = max(least, _SQUARED * max(1.0, float(np.sqrt(self.diagonal.max()))))
         if self.solves:
-            self.form(self.free())
+            self._follow()
         for _ in range(_MOST_ROUNDS):
             tol = max(tol, least)
             if self._pair_steps(tol, enough) <= tol:
@@ -107,6 +107,14 @@ class SMOMachine(Machine):
         self.beta = self.balanced(self.beta)
         self.solves += 1
         self.forms.update(self.beta)
+
+    def _follow(self) -> None:
+        """A Newton step on the samples that are free from weights before: mostly they are, or nearly, those of now."""
+        free = self.free()
+        if 0 < len(free) <= _MOST_FREE:
+            self._newton_step(free)
+        else:
+            self.form(free)
 
     def balanced(self, beta: Array) -> Array:
         """beta, repaired where huge steps, from a far start or on kernels indefinite by rounding, left 1'beta wrong."""

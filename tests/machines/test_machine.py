@@ -150,6 +150,18 @@ def test_newton_steps_keep_the_gradient_of_the_dual(loss):
     np.testing.assert_allclose(machine.gradient, Q @ machine.beta - machine.linear, rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "epsilon_insensitive", "huber"])
+def test_samples_that_stay_free_are_followed_without_pair_steps(loss):
+    machine = machine_of(loss, True)
+    solved(machine)
+    free, steps = machine.free(), machine.steps
+    machine.move(1.001 * WEIGHTS)
+    machine.solve(1e-6)
+    assert machine.steps == steps
+    assert np.array_equal(machine.free(), free)
+    assert machine.scores(solved=True)[2] + 0.5 * machine.weights @ machine.forms.squares - machine.value() <= 1e-6
+
+
 def test_without_free_samples_there_is_no_curvature():
     """With a tiny C every dual variable of the density level set sits at its bound."""
     machine = machine_of("density_level_set", False, C=1e-4)
