@@ -32,7 +32,7 @@ from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
 from mklref.native import tuning
 from mklref.native.large_q import LargeQ
-from mklref.native.point import Patience, Point, as_certified, compared, losses_of_nothing, misled, nearer
+from mklref.native.point import Patience, Point, as_certified, compared, losses_of_nothing, misled, nearer, settled
 from mklref.native.step import Cut, curvature_missed, shortened, step
 from mklref.native.working_set import watch_the_largest, widened
 from mklref.regularizers import BlockNorm
@@ -229,13 +229,14 @@ class Loop:
     def record(self, point: Point) -> Status | None:
         """Note the bounds and the point, once, and tell the callback; says why the run has to end, or None."""
         self.best.note(point)
-        reached = self.reached(point)
+        reached, before = self.reached(point), self.least_doubt
         if self.last is not point:
             self.last, records = point, self.recorder.records
             if self.large_q is not None or point.gap <= min(self.least_doubt, tuning.NEAR_ENOUGH * self._wanted(point)):
                 self.doubt = point.gap + self._rounding(point)
                 if self.doubt < self.least_doubt:
                     self.sound, self.least_doubt = point, self.doubt
+            reached = reached or settled(self, point, before)
             steps = int(self.counters()["inner_steps"])
             record = Record(
                 iteration=len(records),
@@ -246,8 +247,7 @@ class Loop:
                 weights=point.weights.copy(),  # a callback may do with it what it likes
                 unit=self.zero,
             )
-            self.told = steps
-            self.stopped = self.recorder.add(record, record.relative_gap) or self.stopped
+            self.told, self.stopped = steps, self.recorder.add(record, record.relative_gap) or self.stopped
         return Status.OPTIMAL if reached else self.stopped
 
     # --- step -------------------------------------------------------------------------------------------------

@@ -85,6 +85,10 @@ share of the upper bound is open. 96 problems of wavelets as they are (500 sampl
 and 79 s, and 2736 and 89 without; at 0.1 257 others took 6 % fewer machines, but 1440 small ones 5 % more passes."""
 TO_THE_END = 1e-2
 """Share of the wanted gap at which a run ends whose weights cost more by rounding than the whole of it."""
+SETTLED = 0.9
+"""It also ends at a point that leaves this share of gap and rounding together, once the gap is what is over of the
+wanted one, or is over of both and no smaller: steps do not lower what rounding costs, Newton's method on the active
+set may. Without, 12 problems at C = 1e8 (three losses, four penalties) take 451 machines in place of 81."""
 
 # --- the ladder of rescues ------------------------------------------------------------------------------------------
 
