@@ -100,7 +100,7 @@ def test_a_trial_point_that_failed_leaves_the_wanted_gap_as_it_is(calls_of, loss
     y = np.where(X[:, 0] + X[:, 1] ** 2 > 1.0, 1.0, -1.0)
     problem = mklref.Problem([np.outer(x, x) for x in X.T], y, C=1e8, loss=loss, regularizer=Lp(1))
     mklref.solve(problem)
-    assert max(over) <= 1.001
+    assert max(over, default=1.0) <= 1.001  # rounding may end a run before its first step
 
 
 def test_one_history(problem, detours):

@@ -14,6 +14,7 @@ from native.solving import loop_on
 from mklref import Problem, solve, solve_path
 from mklref.exceptions import Interrupted
 from mklref.losses import EpsilonInsensitive
+from mklref.native.central import CentralPath
 from mklref.native.large_q import LargeQ
 from mklref.problem import in_a_smaller_box
 from mklref.regularizers import BlockNorm
@@ -159,23 +160,17 @@ def test_no_gap_is_no_complementarity_of_0():
         assert interior.mu > 0.0
 
 
-def test_a_run_that_is_stopped_on_its_central_path_solves_no_more_machines():
+def test_a_run_that_is_stopped_on_its_central_path_solves_no_more_machines(calls_of):
     """Kernels of rank one, for which the path is followed; from any of its points on the callback wants no more."""
+    steps = calls_of(CentralPath, "step", lambda path: path.machine.solves)
     rng = np.random.default_rng(0)
     X = rng.standard_normal((40, 80))
     y = np.sign(X.sum(axis=1) + 2.0 * rng.standard_normal(40))
     problem = Problem([np.outer(x, x) for x in X.T], y, C=100.0, regularizer=BlockNorm(np.inf), loss="hinge")
-    on_path: list[int] = []
-
-    def stop(record):
-        if record.iteration and not record.inner_steps:
-            on_path.append(record.iteration)
-        return bool(on_path)
-
-    stopped = solve(problem, callback=stop)
-    assert on_path
+    stopped = solve(problem, callback=lambda _: bool(steps))
+    assert steps
     assert stopped.status is Status.STOPPED
-    assert stopped.history.counters["machines"] <= on_path[0]
+    assert stopped.history.counters["machines"] == steps[0]
 
 
 def test_the_point_of_the_smallest_gap_with_its_rounding_is_returned(monkeypatch):
