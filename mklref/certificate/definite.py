@@ -54,7 +54,7 @@ _KNOWN, _GUESSED = 2.0**-31, 2.0**-10
 """Shares of itself by which a smallest eigenvalue of float64, and a Ritz value, may be too small."""
 _ROUNDING_SHIFT = 1.1
 """Times the reduction: what a semidefinite matrix needs, whose computed eigenvalues are a little below 0."""
-_MARGIN, _GROWTH, _FASTEST = 1.5, 1.0 + 2.0**-9, 4.0
+_MARGIN, _GROWTH, _FASTEST = 1.5, 1.0 + 2.0**-9, 1.5
 """Times the reduction besides; and times what a proof failed with, the square of that after each, up to the last."""
 _TOLD = 16.0
 """Times what a factor leaves of the trace from which the square of a singular value of it is more than that."""

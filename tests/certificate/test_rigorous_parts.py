@@ -234,3 +234,13 @@ def test_shifts_of_large_matrices_follow_their_smallest_eigenvalue(unit):
     K = unit * (A @ A.T - 1e-6 * np.eye(510))
     _, (shift,) = proven_shifts(ArrayStack.trusted([0.5 * (K + K.T)]), 1e-5 * unit)
     assert 1e-6 < shift / unit < 2e-6
+
+
+@pytest.mark.parametrize("t", [1.0, 1.5, 2.0, 3.0])
+def test_shifts_that_no_ritz_value_foretells_are_hardly_larger_than_they_have_to_be(t, monkeypatch):
+    """Of a kernel of full rank 60 products may find no direction in which rounding to float32 left it indefinite."""
+    monkeypatch.setattr(definite, "smallest_ritz", lambda *_: 0.0)
+    A = np.random.default_rng(0).normal(size=(510, 3))
+    K = A @ A.T - 1e-6 * t * np.eye(510)
+    _, (shift,) = proven_shifts(ArrayStack.trusted([0.5 * (K + K.T)]), 1e-4)
+    assert 1e-6 * t < shift < 1.6e-6 * t
