@@ -48,6 +48,8 @@ _SLICED, _AT_ONCE = 256, 1 << 15
 _FEW, _CANCELS = 1 << 26, 1e-5
 """Entries of all matrices up to which these are cut for digits alone, at 20 to 60 times the cost of a product, a second
 in all; and the share of its bound from which a product has lost digits that the Newton steps of a polish miss."""
+_FEW_SINGLE = 1 << 22
+"""The same for a certificate if entries have lost more than float64 explains, which products in more digits leave."""
 _CUBES = 2e9
 """M n^2 r up to which factors with r columns are multiplied in twice the digits, in a few seconds."""
 _SLACK: WeakKeyDictionary[ArrayStack, Array] = WeakKeyDictionary()
@@ -222,7 +224,7 @@ def _ball(x: Interval) -> tuple[Array, Array]:
 def sharp_images(stack: KernelStack, v: Array) -> FactorImages | Enclosed | None:
     """`KernelStack.images`, with what is left of their rounding; None for kernels that are neither factors here."""
     if isinstance(stack, ArrayStack):
-        if not _may_be_sliced(stack):
+        if not _may_be_sliced(stack, _FEW_SINGLE if stack.lost.any() else _FEW):
             return None
         balls = [_sharp_image(stack, m, v) for m in range(len(stack))]
         eps = [quotient(radius, d).max() for (_, radius), d in zip(balls, stack.own_lengths, strict=True)]
@@ -259,8 +261,8 @@ def images_that_cancel(stack: KernelStack, v: Array) -> Array:
     return images
 
 
-def _may_be_sliced(stack: KernelStack) -> bool:
-    return isinstance(stack, ArrayStack) and len(stack) * stack.shape[1] ** 2 <= _FEW
+def _may_be_sliced(stack: KernelStack, most: int = _FEW) -> bool:
+    return isinstance(stack, ArrayStack) and len(stack) * stack.shape[1] ** 2 <= most
 
 
 def _sharp_image(stack: KernelStack, m: int, v: Array) -> tuple[Array, Array]:
