@@ -165,7 +165,7 @@ def opened(path: Path, mode: str, **options: Any) -> Any:
     with path.open("rb") as raw:
         begins = raw.read(8)
     for mark, (kind, remedy) in _NO_TABLES.items():
-        if begins.startswith(mark) and path.suffix != ".gz":
+        if begins.startswith(mark) and ending(path) != ".gz":
             file.close()
             raise InvalidInput(f"{path} is not a readable CSV file: it is {kind}. {remedy}")
     return file
