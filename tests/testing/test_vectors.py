@@ -262,10 +262,10 @@ def test_a_directory_with_strange_files(vectors, tmp_path):
     report = check_directory(folder, tmp_path)
     assert report.faults == {"malformed answer": 1}
     (tmp_path / "squared-l2.csv").write_text("0.5")
-    (tmp_path / "two-samples.json").symlink_to(tmp_path / "lost.json")
+    (tmp_path / "two-samples.JSON").symlink_to(tmp_path / "lost.json")
     reasons = {row.case.name: row.reason for row in check_directory(folder, tmp_path).rows}
     assert reasons["squared-l2"].startswith("no solution: squared-l2.csv is not read, the suffixes are .npz, ")
-    assert reasons["two-samples"] == "no solution: two-samples.json is no file"
+    assert reasons["two-samples"] == "no solution: two-samples.JSON is no file"
     write_record(tmp_path / "hinge-l1.JSON", {"dual_coef": np.ones(3)})
     with pytest.raises(InvalidInput, match=r"hinge-l1\.npz and hinge-l1\.JSON answer the problem hinge-l1; leave one"):
         check_directory(folder, tmp_path)

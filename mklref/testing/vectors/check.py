@@ -170,7 +170,7 @@ def _pairs(problems: Path, solutions: Path) -> dict[Path, Path | None]:
 def _unread(solutions: Path) -> dict[str, str]:
     """Why there is no solution where there is something of the name of one: no file, or its format is none of ours."""
     known = f"is not read, the suffixes are {', '.join(SUFFIXES)}"
-    found = [(file, "is no file" if file.suffix in SUFFIXES else known) for file in sorted(solutions.iterdir())]
+    found = [(file, "is no file" if ending(file) in SUFFIXES else known) for file in sorted(solutions.iterdir())]
     return {file.stem: f"{NO_SOLUTION}: {file.name} {why}" for file, why in found}
 
 
