@@ -56,6 +56,7 @@ class NystroemFactor:
         seen = values > max(_LEAST * values[-1], 0.0)
         self.root = vectors[:, seen] / np.sqrt(values[seen]) if seen.any() else np.zeros((len(points), 1))
 
+    @np.errstate(under="ignore")
     def transform(self, X: Array) -> Array:
         """Rows of L, (k, rank)."""
         return np.asarray(self.kernel.checked_cross(X, self.points) @ self.root)
@@ -74,6 +75,7 @@ class Features:
         """The rows of samples X."""
         return self.normalized(self.maker.transform(X), self.maker.kernel.diagonal(X))
 
+    @np.errstate(under="ignore")
     def normalized(self, raw: Array, diagonal: Array) -> Array:
         """The rows of features that are there already, with k(x, x) of their samples."""
         rows = np.asarray(self.factor * (raw - self.mean))
@@ -98,6 +100,7 @@ class FactorFamily:
     centred = False
     """No mean over training samples is left to take."""
 
+    @np.errstate(under="ignore")
     def of(self, stack: FactorStack, dual: Array, columns: Any) -> FactorFamily:
         """With the images of beta (P, s) of the samples in these columns of the stack."""
         beta = np.zeros((stack.shape[1], len(dual)))
@@ -128,6 +131,7 @@ def checked_approximation(approximation: Any) -> None:
     checked_count("n_components of approximation", approximation.n_components, 1, "columns of each factor.")
 
 
+@np.errstate(under="ignore")
 def approximated(
     kernels: Sequence[Kernel], names: Sequence[str], X: Array, approximation: Any, how: Normalizer
 ) -> tuple[FactorStack, FactorFamily]:

@@ -283,6 +283,7 @@ class CholeskyFactor:
     def __init__(self, kernel: Kernel, rank: int, tol: float) -> None:
         self.kernel, self.rank, self.tol = kernel, rank, tol
 
+    @np.errstate(under="ignore")
     def fit(self, X: Any, y: None = None) -> CholeskyFactor:
         """Choose the pivots: at most `rank`, and fewer where the trace of what is missing falls below tol trace(K)."""
         samples = checked_samples(X, "X")
@@ -308,6 +309,7 @@ class CholeskyFactor:
         self.triangle_ = np.tril(columns[: len(pivots), self.pivots_].T)
         return self
 
+    @np.errstate(under="ignore")
     def transform(self, X: Any) -> Array:
         """Rows of L, (k, rank); of a kernel that is 0 on the samples a column of zeros."""
         from scipy.linalg import solve_triangular

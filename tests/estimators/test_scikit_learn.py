@@ -271,6 +271,20 @@ def test_several_classes_in_cross_validation():
                 assert cross_val_score(model, X[::2], names[::2], cv=3).mean() > 0.9
 
 
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"storage": "lazy"}, {"approximation": 10}, {"approximation": Nystroem(n_components=10, random_state=0)}],
+)
+@pytest.mark.parametrize("family", ["linear, rbf(0.5..4, 3)", "poly(2), per_variable(rbf(1))"])
+def test_what_underflows_is_0_in_every_storage_whatever_the_caller_makes_of_it(family, options):
+    """Samples are so far apart that Gaussians of them are at the end of float64."""
+    X = 30.0 * np.random.default_rng(0).normal(size=(60, 4))
+    model, y = MKLRegressor(family, **options), X[:, 0]
+    usual = model.fit(X, y).predict(1.1 * X)
+    with np.errstate(under="raise"):
+        np.testing.assert_array_equal(model.fit(X, y).predict(1.1 * X), usual)
+
+
 def test_parameters_that_two_estimators_share_have_one_default():
     classifier, regressor = MKLClassifier().get_params(), MKLRegressor().get_params()
     shared = classifier.keys() & regressor.keys() - {"loss"}
