@@ -79,7 +79,7 @@ def _judged(arguments: Any, out: Any, file: Path, stated: tuple[Problem, float, 
     certificate: Bounds = verdict.certificate
     passed, gap = verdict.passed, verdict.relative_gap
     render.say(out, verdict.explain())
-    if evaluated and not passed and entries > SEEN:
+    if evaluated and gap > arguments.tol and entries > SEEN:
         limit = f"Causes are looked for up to {SEEN:,} entries of the kernels; these have {entries:,}."
         render.say(out, f"{limit} Ask about the answer to fewer samples, or give a PROBLEM with matrices.")
     if arguments.rigorous:

@@ -169,6 +169,10 @@ def test_the_cause_is_not_looked_for_in_large_kernels_and_missing_weights_are(fi
     assert "Its cause was not looked for." in said
     assert "suspect" not in said
     assert "up to 100 entries of the kernels; these have 21,600." in said
+    np.savez(files / "answer.npz", dual_coef=found.dual_coef, objective=2.0 * found.objective)
+    said = run(certified(files, *options), 1).out
+    assert "claimed objective: " in said
+    assert "entries of the kernels" not in said
 
 
 def test_a_loss_without_an_intercept_needs_no_word_about_it(tmp_path, run):
