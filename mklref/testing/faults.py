@@ -170,7 +170,7 @@ def matrices(kernels: KernelStack) -> FloatArray:
 
 def unexplained(problem: Problem) -> str:
     """What is said where none of the suspects that were tried fits."""
-    aside = "" if in_reach(problem.kernels) else "; other kernels were not tried, for want of memory"
+    aside = "" if in_reach(problem.kernels) else "; other kernels were not tried, as these are too large"
     return f" No usual suspect explains it{aside}."
 
 

@@ -321,7 +321,7 @@ def test_other_kernels_are_not_tried_where_they_have_no_room(why, monkeypatch):
     monkeypatch.setattr(faults, *{"entries": ("SEEN", 100), "memory": ("free_memory", lambda: 100.0)}[why])
     monkeypatch.setattr(type(kernels), "dense", lambda self: pytest.fail("kernels were taken into memory"))
     assert judge(problem, (-beta, theta, -b)).findings[0].fault == "negated dual_coef"
-    assert "explains it; other kernels were not tried, for want of memory. " in judge(problem, absurd).explain()
+    assert "explains it; other kernels were not tried, as these are too large. " in judge(problem, absurd).explain()
 
 
 def test_of_two_faults_the_intercept_is_told_as_well():
