@@ -94,9 +94,9 @@ def test_tables_beside_a_json_file_and_files_of_a_directory_are_read_too(idle, r
     Path("problems/a.npz").write_text("precious")
     line = refused(["certify", "p.json", "s.json", "--save", "p.kernels.csv", "--force"])
     assert "cannot write p.kernels.csv: this command reads it" in line
-    Path("s.json").write_text('{"dual_coef": {"file": "precious.txt", "shape": [1, 4]}}')
+    Path("s.JSON").write_text('{"dual_coef": {"file": "precious.txt", "shape": [1, 4]}}')
     Path("precious.txt").write_text("1,2,3,4")
-    line = refused(["certify", "p.json", "s.json", "--save", "precious.txt", "--force"])
+    line = refused(["certify", "p.json", "s.JSON", "--save", "precious.txt", "--force"])
     assert "cannot write precious.txt: this command reads it" in line
     line = refused(["certify", "problems", "answers", "--save", "problems/a.npz", "--force"])
     assert "cannot write problems/a.npz: this command reads it" in line

@@ -382,8 +382,12 @@ def test_the_directory_holds_the_published_contents(name):
         (lzma.compress, "it is packed by xz. Unpack it, or pack it by gzip"),
         (lambda table: b"PK\3\4" + table, "it is a ZIP archive, as Excel, OpenDocument and NPZ files are. Save"),
         (lambda table: b"PAR1\x15" + table, "it is a Parquet file. Save it as CSV"),
+        (lambda table: b"ARROW1\0\0" + table, "it is an Arrow file. Save it as CSV"),
+        (lambda table: b"\x89HDF\r\n" + table, "it is an HDF5 file. Save it as CSV"),
+        (lambda table: b"\xd0\xcf\x11\xe0" + table, "it is a sheet of an old Excel. Save it as CSV"),
+        (lambda table: b"\x28\xb5\x2f\xfd" + table, "it is packed by zstd. Unpack it"),
     ],
-    ids=["gzip", "bzip2", "xz", "zip", "parquet"],
+    ids=lambda one: None if callable(one) else one.split(". ")[0],
 )
 @pytest.mark.parametrize("read", [datasets.read_csv, datasets.read_frame])
 def test_what_is_taken_for_a_csv_file_is_called_what_it_is(pack, says, read, tmp_path):
