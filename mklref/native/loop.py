@@ -97,10 +97,10 @@ class Loop:
         """Factor on W: a curvature that has taken a kink of J for one has misled."""
         self.near, self.held = 0.0, False
         """Curvature of all sparse weights that W has not, as trial points told, and whether the last step had any."""
-        self.most_failures, self.patience = tuning.MOST_FAILURES, tuning.PATIENCE
+        self.most_failures, self.patience, self.failures = tuning.MOST_FAILURES, tuning.PATIENCE, 0
         guessed = cold and self.psi is not None and not self.problem.intercept_cost
         self.most_steps = tuning.ARDUOUS * sum(own.problem.n_samples for own in machine.machines) if guessed else np.inf
-        self.failures = 0
+        self.refined = False  # whether Newton's method on the active set follows where it ends
         self._W: Array | None = None
 
     def begin(self, weights: Array) -> Point:

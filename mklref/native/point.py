@@ -75,9 +75,12 @@ class Patience:
 
 
 def settled(loop: Any, point: Point, before: float) -> bool:
-    """Whether rounding alone leaves the optimum open, and this point no less of it than was `before`."""
+    """Whether rounding alone leaves the optimum open, and this point no less of it than was `before`.
+
+    Only where Newton's method on the active set follows: elsewhere what is over of the wanted gap may be closed yet.
+    """
     wanted, best, rest = loop.tol * max(abs(loop.best.upper), loop.zero), loop.best.point, 1.0 - tuning.SETTLED
-    if loop.large_q is not None or loop.sound is None or not loop.rounding > SPARE * wanted:
+    if not loop.refined or loop.large_q is not None or loop.sound is None or not loop.rounding > SPARE * wanted:
         return False
     closed = best.gap <= rest * wanted or (best is not point and loop.sound.gap <= rest * loop.least_doubt)
     return bool(closed and loop.least_doubt >= tuning.SETTLED * before)

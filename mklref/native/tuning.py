@@ -88,7 +88,8 @@ TO_THE_END = 1e-2
 SETTLED = 0.9
 """It also ends at a point that leaves this share of gap and rounding together, once the gap is what is over of the
 wanted one, or is over of both and no smaller: steps do not lower what rounding costs, Newton's method on the active
-set may. Without, 12 problems at C = 1e8 (three losses, four penalties) take 451 machines in place of 81."""
+set may. Only where that follows (REFINED). Without, 12 problems at C = 1e8 (three losses, four penalties) take 451
+machines in place of 81."""
 
 # --- the ladder of rescues ------------------------------------------------------------------------------------------
 
