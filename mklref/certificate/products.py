@@ -46,10 +46,11 @@ _SLICES = 3
 _SLICED, _AT_ONCE = 256, 1 << 15
 """Rows that are cut at a time, and their entries, which stay in the cache; 16 rows in any case."""
 _FEW, _CANCELS = 1 << 26, 1e-5
-"""Entries of all matrices up to which these are cut for digits alone, at 20 to 60 times the cost of a product, a second
-in all; and the share of its bound from which a product has lost digits that the Newton steps of a polish miss."""
-_FEW_SINGLE = 1 << 22
-"""The same for a certificate if entries have lost more than float64 explains, which products in more digits leave."""
+"""Entries of all matrices up to which a certificate has these cut, at 20 to 60 times the cost of a product, a second in
+all; and the share of its bound from which a product has lost digits that the Newton steps of a polish miss."""
+_FEW_OFTEN = 1 << 22
+"""The same for those steps, which are many, and where entries have lost more than float64 explains, which is not less
+in more digits."""
 _CUBES = 2e9
 """M n^2 r up to which factors with r columns are multiplied in twice the digits, in a few seconds."""
 _SLACK: WeakKeyDictionary[ArrayStack, Array] = WeakKeyDictionary()
@@ -224,7 +225,7 @@ def _ball(x: Interval) -> tuple[Array, Array]:
 def sharp_images(stack: KernelStack, v: Array) -> FactorImages | Enclosed | None:
     """`KernelStack.images`, with what is left of their rounding; None for kernels that are neither factors here."""
     if isinstance(stack, ArrayStack):
-        if not _may_be_sliced(stack, _FEW_SINGLE if stack.lost.any() else _FEW):
+        if not _may_be_sliced(stack, _FEW_OFTEN if stack.lost.any() else _FEW):
             return None
         balls = [_sharp_image(stack, m, v) for m in range(len(stack))]
         eps = [quotient(radius, d).max() for (_, radius), d in zip(balls, stack.own_lengths, strict=True)]
@@ -253,7 +254,7 @@ def _sharp_slack(stack: ArrayStack) -> Array:
 def images_that_cancel(stack: KernelStack, v: Array) -> Array:
     """K_m v (M, n) in float64, to the last digit of the largest where these are a tiny share of |K_m||v|."""
     images = stack.apply(v)
-    if _may_be_sliced(stack):
+    if _may_be_sliced(stack, _FEW_OFTEN):
         sizes, lengths = np.abs(images).max(axis=1), stack.own_lengths
         with suppress(Unbounded):
             for m in np.flatnonzero(sizes < _CANCELS * lengths.max(axis=1) * (lengths @ np.abs(v))).tolist():
