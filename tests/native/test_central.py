@@ -250,7 +250,7 @@ def test_a_path_that_leads_nowhere_leaves_the_point_as_it_was(ending, monkeypatc
             raise ending
         return ending
 
-    problem = lines(C=100.0, n=40, M=10)
+    problem = lines(C=100.0, n=40, M=20)
     optimum = solve(problem).certificate
     monkeypatch.setattr(CentralPath, "step", step)
     monkeypatch.setattr(tuning, "FEW_FAILURES", 1)
