@@ -56,8 +56,9 @@ _ROUNDING_SHIFT = 1.1
 """Times the reduction: what a semidefinite matrix needs, whose computed eigenvalues are a little below 0."""
 _MARGIN, _GROWTH, _FASTEST = 1.5, 1.0 + 2.0**-9, 1.5
 """Times the reduction besides; and times what a proof failed with, the square of that after each, up to the last."""
-_TOLD = 16.0
-"""Times what a factor leaves of the trace from which the square of a singular value of it is more than that."""
+_TOLD = 64.0
+"""Times what a factor leaves of the trace from which the square of a singular value of it is more than that. At 16 the
+shift of kernels whose spectrum decays into rounding is up to 4e-6 of itself too large; at 64, 4e-8."""
 _BESIDE, _TERMS = 4.0, 8
 """mu in units of the largest entry, more than rounding, and terms of the series."""
 _PROVEN: WeakKeyDictionary[KernelStack, tuple[str, Array]] = WeakKeyDictionary()
