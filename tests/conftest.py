@@ -31,6 +31,7 @@ def pytest_addoption(parser):
     group = parser.getgroup("mklref's own tests")
     group.addoption("--all", action="store_true", help="the whole of every grid, and what is marked thorough")
     group.addoption("--draw", type=int, default=0, metavar="K", help="another sample of the grids (default 0)")
+    group.addoption("--rest", action="store_true", help="what the same command without --rest leaves out")
 
 
 def pytest_configure(config):
@@ -70,6 +71,8 @@ def pytest_collection_modifyitems(config, items):
             seen |= values
         size = -(-len(cases) // cases[0].get_closest_marker("sampled").args[0])
         kept.update(list(dict.fromkeys([*firsts, *cases]))[:size])
+    if config.getoption("--rest"):
+        kept = set(items) - kept
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
 
