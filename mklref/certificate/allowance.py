@@ -41,6 +41,7 @@ from mklref._typing import Array
 from mklref.certificate.loss_terms import STRETCHED
 from mklref.kernels.factor_sources import FactorImages
 from mklref.kernels.factor_stack import FactorStack
+from mklref.kernels.stack import ArrayStack, KernelStack
 from mklref.losses import EpsilonInsensitive, OneClass
 
 if TYPE_CHECKING:
@@ -54,6 +55,12 @@ ELEMENTWISE = 4.0
 """Roundings of the operations on each term of a sum of losses or penalties."""
 OFF_TUBES = 16.0
 """Times E where tubes are left by the errors of scores, and q rounds as well: at 1 gaps are larger by a third."""
+OF_MACHINES = 1.0 / 64.0
+"""Times E where certificates cut products into slices: what machines round themselves is left, of both signs. Of 60
+problems with q > 2 four ended STALLED at 1, two at 1/64 and four at 1/1024."""
+_FEW, _FEW_OFTEN = 1 << 26, 1 << 22
+"""Entries of all matrices up to which a certificate has these cut into slices, at 20 to 60 times the cost of a product,
+a second in all; and where it is done often, or entries have lost more than float64 explains, which stays so."""
 
 
 class AnyOrder:
@@ -160,8 +167,28 @@ def off_kinks_error(machines: Iterable[tuple[Problem, Array]], polished: bool) -
     parts = list(machines)
     loss = parts[0][0].loss
     kinks = not (polished or isinstance(loss, STRETCHED))
-    errors = np.sum([weights_error(*part, kinks) for part in parts], axis=0)
+    errors = np.sum([_of_machines(*part, weights_error(*part, kinks)) for part in parts], axis=0)
     return np.asarray(OFF_TUBES * errors if polished and isinstance(loss, EpsilonInsensitive) else errors)
+
+
+def _of_machines(problem: Problem, beta: Array, errors: Array) -> Array:
+    """What is left of E (M,) where slices of the matrices enclose products: a share of it, and what the slack adds."""
+    kernels = problem.kernels
+    if not isinstance(kernels, ArrayStack) or not may_be_sliced(kernels) or kernels.lost.any():
+        return errors
+    slack = kernels.slack
+    if slack.any() and getattr(problem.regularizer, "q", None) == math.inf:  # where weights are as large as E permits
+        from mklref.certificate.products import sharp_slack
+
+        slack = sharp_slack(kernels)
+    return np.minimum(errors, OF_MACHINES * errors + slack @ (beta * beta))
+
+
+def may_be_sliced(stack: KernelStack, often: bool = False) -> bool:
+    """Whether products of these matrices may be enclosed by slices of them (`products`), for what that costs."""
+    if not isinstance(stack, ArrayStack):
+        return False
+    return math.prod(stack.shape) <= (_FEW_OFTEN if often or stack.lost.any() else _FEW)
 
 
 def dual_loss_error(problem: Problem, beta: Array, scores: Array, b: float) -> float:

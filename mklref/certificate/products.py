@@ -31,7 +31,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from mklref._typing import Array
-from mklref.certificate.allowance import Enclosed
+from mklref.certificate.allowance import Enclosed, may_be_sliced
 from mklref.certificate.definite import missing
 from mklref.certificate.exact import Unbounded, dot, exact_product, leading, round_down, round_up, slice_bits, total
 from mklref.certificate.rounding import TINY, Interval, above, below, gamma, inflate
@@ -45,12 +45,8 @@ _ROWS = 16
 _SLICES = 3
 _SLICED, _AT_ONCE = 256, 1 << 15
 """Rows that are cut at a time, and their entries, which stay in the cache; 16 rows in any case."""
-_FEW, _CANCELS = 1 << 26, 1e-5
-"""Entries of all matrices up to which a certificate has these cut, at 20 to 60 times the cost of a product, a second in
-all; and the share of its bound from which a product has lost digits that the Newton steps of a polish miss."""
-_FEW_OFTEN = 1 << 22
-"""The same for those steps, which are many, and where entries have lost more than float64 explains, which is not less
-in more digits."""
+_CANCELS = 1e-5
+"""Share of its bound from which a product has lost digits that the Newton steps of a polish miss."""
 _CUBES = 2e9
 """M n^2 r up to which factors with r columns are multiplied in twice the digits, in a few seconds."""
 _SLACK: WeakKeyDictionary[ArrayStack, Array] = WeakKeyDictionary()
@@ -225,18 +221,18 @@ def _ball(x: Interval) -> tuple[Array, Array]:
 def sharp_images(stack: KernelStack, v: Array) -> FactorImages | Enclosed | None:
     """`KernelStack.images`, with what is left of their rounding; None for kernels that are neither factors here."""
     if isinstance(stack, ArrayStack):
-        if not _may_be_sliced(stack, _FEW_OFTEN if stack.lost.any() else _FEW):
+        if not may_be_sliced(stack):
             return None
         balls = [_sharp_image(stack, m, v) for m in range(len(stack))]
         eps = [quotient(radius, d).max() for (_, radius), d in zip(balls, stack.own_lengths, strict=True)]
-        return Enclosed(np.array([image for image, _ in balls]), np.array(eps), _sharp_slack(stack))
+        return Enclosed(np.array([image for image, _ in balls]), np.array(eps), sharp_slack(stack))
     if not isinstance(stack, FactorStack) or not stack.sources:
         return None
     middle, radius = _ball(_sliced_transposed(stack, v))
     return FactorImages(stack, v, middle, np.sqrt(stack.of_each(radius**2)))
 
 
-def _sharp_slack(stack: ArrayStack) -> Array:
+def sharp_slack(stack: ArrayStack) -> Array:
     """`KernelStack.slack`, or a multiple, up to powers of 2, that is found in twice the digits where that is cheap."""
     if stack not in _SLACK:
         slack = stack.slack.copy()
@@ -254,16 +250,12 @@ def _sharp_slack(stack: ArrayStack) -> Array:
 def images_that_cancel(stack: KernelStack, v: Array) -> Array:
     """K_m v (M, n) in float64, to the last digit of the largest where these are a tiny share of |K_m||v|."""
     images = stack.apply(v)
-    if _may_be_sliced(stack, _FEW_OFTEN):
+    if may_be_sliced(stack, often=True):
         sizes, lengths = np.abs(images).max(axis=1), stack.own_lengths
         with suppress(Unbounded):
             for m in np.flatnonzero(sizes < _CANCELS * lengths.max(axis=1) * (lengths @ np.abs(v))).tolist():
                 images[m], _ = _sharp_image(stack, m, v)
     return images
-
-
-def _may_be_sliced(stack: KernelStack, most: int = _FEW) -> bool:
-    return isinstance(stack, ArrayStack) and len(stack) * stack.shape[1] ** 2 <= most
 
 
 def _sharp_image(stack: KernelStack, m: int, v: Array) -> tuple[Array, Array]:

@@ -12,6 +12,8 @@ from makers import make_problem
 from native.solving import loop_on
 
 from mklref import Problem, solve, solve_path
+from mklref.certificate import allowance
+from mklref.certificate.products import sharp_slack
 from mklref.exceptions import Interrupted
 from mklref.losses import EpsilonInsensitive
 from mklref.native.central import CentralPath
@@ -297,3 +299,19 @@ def test_a_callback_and_an_interruption_end_the_way_through_a_smaller_box(monkey
         solve(problem, callback=at_the_first_one(Mock(side_effect=KeyboardInterrupt)))
     assert caught.value.solution.status is Status.STALLED
     assert len(told) == records + 1
+
+
+@pytest.mark.parametrize("q", [3.0, np.inf])
+def test_weights_without_a_bound_are_as_large_as_what_machines_round_permits(monkeypatch, q):
+    """Where products may be cut into slices a share of E and the slack are left, with q = inf that in more digits."""
+    rng = np.random.default_rng(8)
+    x, beta = rng.normal(size=(2, 40))
+    problem = Problem([np.outer(x, x), np.eye(40)], x, loss="squared", regularizer=BlockNorm(q))
+    coarse, sharp = problem.kernels.slack, sharp_slack(problem.kernels)
+    assert not np.array_equal(coarse, sharp)
+    errors = allowance.weights_error(problem, beta, False)
+    left = allowance.off_kinks_error([(problem, beta)], polished=True)
+    slack = sharp if q == np.inf else coarse
+    np.testing.assert_allclose(left, np.minimum(errors, errors / 64.0 + slack @ beta**2), rtol=1e-12)
+    monkeypatch.setattr(allowance, "_FEW", 3199)
+    np.testing.assert_array_equal(allowance.off_kinks_error([(problem, beta)], polished=True), errors)
