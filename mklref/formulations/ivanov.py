@@ -7,7 +7,7 @@ Statement, over v_m (r_m,), theta (M,), t (n,) and b:
                                                          { sum_m (theta_m/scale_m)^p <= 1
                                                          { theta'E^{-1} theta <= 1              Kloft 3.6
 
-where p = inf reads theta <= 1. Without functions of norm 0 the bound is attained, by Kloft (5) and (6).
+where p = inf reads theta <= 1. Unless every function is 0 the bound is attained, by Kloft (5) and (6).
 Kloft 2.2 calls (P) Tikhonov and (4) Ivanov; it is the reverse (erratum L1).
 
 Dual: `dual`. Minimising over theta gives `mixed_norm`. Every solution is one of `tikhonov` at another cost C

@@ -14,7 +14,7 @@ from mklref.losses.base import PiecewiseQuadratic, cp
 
 @dataclass(frozen=True)
 class Squared(PiecewiseQuadratic):
-    """Half squared residual (Kloft 3.4; Tomioka with the C-map of `equivalences`).
+    """Half squared residual (Kloft 3.4; Tomioka sections 2 and 4 at another C).
 
     V(t, y)  = 1/2 (y - t)^2
     V*(s, y) = s y + s^2 / 2

@@ -45,8 +45,8 @@ class Regularizer(Stated, ABC):
     - Where R(sqrt(.)) is not concave (block norms with q > 2) there is no psi: `weight_form` is "max", because
       R(rho) = max_vartheta 1/2 sum vartheta_m rho_m^2 - phi(vartheta) with theta = 1/vartheta, and
       `weight_penalty` and `weight_atom` raise `NotApplicable`. Such a member is solved through rho and g, and
-      its two closed forms of the weights still hold. Weights are never minimised over there: Tomioka's remarks on
-      q > 2, (8) and the last row of its Table 1 print a minimum and a concave g, and both are maxima (T3-T5).
+      its two closed forms of the weights still hold. Weights are never minimised over there: Tomioka prints a minimum
+      in 3.1 and after (8), which is a maximum, and a concave g in row 4 of Table 1, which is convex (errata T3 to T5).
     - Where R* has kinks (l1 and its kin) psi is `polyhedral`, or a neighbour in the family is `smoothed`.
     - Where R* is an indicator (`Power(1)`, weighted l1), `dual_scale` says how far a dual point has to shrink.
     - Parameters tied to the number of kernels (fixed weights, groups, E, omega) are checked in `check`.

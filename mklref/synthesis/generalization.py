@@ -102,9 +102,9 @@ def massart(length: float, vectors: int) -> float:
 def proposition_2(n: int, tau: int, largest: float, *, p: int, q: int, r: int) -> float:
     """An upper bound of E_sigma ||K sigma||_{p'q';r}/(2n) on every sample of size 2n, where |k_t| <= largest.
 
-    tau K_inf sqrt(ln(4n)/n). The kernels have to be bounded in absolute value (erratum K3). For each kernel it is
-    Massart's bound for 2n vectors of norm K_inf sqrt(2n), divided by 2n: that factor is missing in the last display of
-    the proof (erratum K5), and the constant is right with it.
+    tau K_inf sqrt(ln(4n)/n). The bound has to hold everywhere and for absolute values (erratum K3). For each kernel
+    it is Massart's bound for 2n vectors of norm K_inf sqrt(2n), divided by 2n: that factor is missing in the last
+    display of the proof (erratum K5), and the constant is right with it.
 
     Raises
     ------

@@ -7,7 +7,8 @@ import pytest
 from makers import make_problem
 from scipy.optimize import minimize
 
-from mklref import equivalences, reference
+from mklref import certify, equivalences, reference
+from mklref.bounds import cortes_bound
 from mklref.problem import Problem
 from mklref.regularizers import BlockNorm, HalfPower, Lp, Mahalanobis, Tikhonov
 from mklref.solution import Solution
@@ -123,13 +124,20 @@ def test_L8_norms_are_quadratic_forms():
 
 
 def test_L9_constraints_in_the_proof_of_theorem_4():
-    """Without y_i in the margin constraints f = 0, b = 1 costs nothing; and ||.||_p^2 increases where it should not."""
+    """Without y_i in the margin constraints f = 0, b = 1 costs nothing; and ||.||_p^2 increases where it should not.
+
+    With y_i it costs nothing where all labels are 1: then w = 0. And a machine may have many optimal intercepts.
+    """
     problem = make_problem(regularizer=Lp(2))
     f, b = np.zeros(problem.n_samples), 1.0
     assert np.maximum(0.0, 1.0 - (f + b)).sum() == 0.0
     assert np.maximum(0.0, 1.0 - problem.y * (f + b)).sum() > 1.0
     assert solve(problem).certificate.lower > 1.0
     assert np.linalg.norm([0.4, 0.4], 3) > np.linalg.norm([0.3, 0.4], 3)
+    problem = Problem(np.eye(4)[None], [1, 1, -1, -1], C=0.1, regularizer=Lp(2))
+    beta, best = 0.1 * problem.y, solve(problem).certificate.upper
+    values = [certify(problem, beta, weights=[1.0], intercept=b).upper for b in (-0.9, 0.0, 0.9, 1.0)]
+    assert values == [pytest.approx(best)] * 3 + [pytest.approx(best + 0.02)]
 
 
 @pytest.mark.parametrize(("p", "least"), [(1.0, 0.1), (4 / 3, 0.05), (2.0, 0.05), (4.0, 0.02)])
@@ -160,6 +168,8 @@ def test_L11_denominators_for_q_above_2(q):
     assert numerators @ rho**2 == pytest.approx(block)
     np.testing.assert_allclose(BlockNorm(q).weights_from_norms(rho), 1 / numerators)
     assert np.sum(rho**2 / printed) > 2 * block
+    with pytest.raises(ZeroDivisionError):
+        2 / (BlockNorm(np.inf).reciprocals - 1)
 
 
 def test_L12_grid_of_costs():
@@ -178,7 +188,10 @@ def complexity(kernels: np.ndarray, dual_norm: float, rng: np.random.Generator) 
 
 
 def test_L14_class_of_the_corollary():
-    """The bound with M^{1/p*} is one for H^p; for H^1, as printed, it is weaker than Theorem 8. The rate is true."""
+    """The bound with M^{1/p*} is one for H^p; for H^1, as printed, it is weaker than Theorem 8. The rate is true.
+
+    At p = 2 and p = inf the bound of Cortes et al., which needs an integer p*, lies between it and the complexity.
+    """
     kernels = make_problem(n=20, M=8, seed=1).kernels.dense()
     kernels = kernels / kernels.diagonal(axis1=1, axis2=2).max(axis=1)[:, None, None]
     c = 23 / 22
@@ -189,6 +202,8 @@ def test_L14_class_of_the_corollary():
     for dual_norm in (1.0, 2.0, 4.0, np.inf):
         assert complexity(kernels, dual_norm, np.random.default_rng(0)) <= bound(8, dual_norm)
         assert dual_norm == np.inf or bound(8, dual_norm) > 1.2 * bound(8, np.inf)
+    for p, dual_norm in ((2.0, 2.0), (np.inf, 1.0)):
+        assert complexity(kernels, dual_norm, np.random.default_rng(0)) < cortes_bound(20, 8, p) < bound(8, dual_norm)
     sizes = np.exp(np.array([10.0, 20.0, 40.0]))
     growth = np.array([bound(M, 1.0) for M in sizes])
     np.testing.assert_allclose(growth / np.sqrt(sizes * np.log(sizes)), growth[0] / np.sqrt(sizes[0] * 10))

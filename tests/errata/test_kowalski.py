@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from conic import optimum
 
+from mklref.synthesis.generalization import rademacher_complexity
+
 
 def mean_of_absolute_sum(count: int) -> float:
     """E |sigma_1 + ... + sigma_count| for random signs."""
@@ -48,11 +50,16 @@ def test_K2_proposition_1_is_an_equality_with_the_radius_kappa(p, q, rng):
 
 
 def test_K3_kernels_have_to_be_bounded_in_absolute_value():
-    """k = -1 is at most K_inf = 0, but its complexity is positive, and below the bound of |k| <= 1."""
+    """k = -1 is at most K_inf = 0, but its complexity is positive, and below the bound of |k| <= 1.
+
+    So is that of a kernel that is 0 unless x = x', which two draws of a continuous distribution almost surely are not.
+    """
     n = 10
     complexity = mean_of_absolute_sum(2 * n) / (2 * n)
     assert complexity > 0.1
     assert complexity <= np.sqrt(np.log(4 * n) / n)
+    on_the_diagonal, error = rademacher_complexity(np.eye(2 * n)[None], p=1, q=1, r=1, draws=2)
+    assert (on_the_diagonal, error) == (pytest.approx(1 / (2 * n)), 0.0)
 
 
 def test_K4_norms_for_which_the_complexity_vanishes():

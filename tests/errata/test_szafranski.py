@@ -38,13 +38,18 @@ def test_S1_both_kinds_of_weights_have_to_be_nonnegative():
 
 
 def test_S2_prop_1_needs_nonnegative_exponents():
-    """At p = 1/2, q = -1/2 the infimum of (8) is far below the formula (9)."""
+    """At p = 1/2, q = -1/2 the infimum of (8) is far below the formula (9), and so it is for l(1, 2), p = -1, q = 1."""
     small = int(np.argmin(np.sqrt(SIZES[OWNER]) * RHO**2))
     sigma1 = np.eye(3)[OWNER[small]] / SIZES + 1e-9
     sigma2 = np.eye(6)[small]
     assert weighted(RHO, sigma1, sigma2, 0.5, -0.5) < 0.1 * cap(RHO, 0.5, -0.5)
-    with pytest.raises(InvalidParameter, match="negative exponent"):
-        Groups(GROUPS, 0.5, -0.5)
+    sigma1 = np.array([0.0, 1.0, 0.0]) / SIZES + 1e-9
+    sigma2 = np.where(OWNER == 1, 0.995, 0.001)
+    assert cap(RHO, -1.0, 1.0) == pytest.approx(0.5 * np.sum(np.bincount(OWNER, RHO) ** 2 / SIZES))  # gamma = 1, 2
+    assert weighted(RHO, sigma1, sigma2, -1.0, 1.0) < 0.2 * cap(RHO, -1.0, 1.0)
+    for p, q in ((0.5, -0.5), (-1.0, 1.0)):
+        with pytest.raises(InvalidParameter, match="negative exponent"):
+            Groups(GROUPS, p, q)
 
 
 @pytest.mark.parametrize(("p", "q", "least"), [(0.6, 0.6, 0.01), (1.0, 1.0, 1.0), (0.0, 1.2, 0.01)])
