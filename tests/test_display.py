@@ -192,7 +192,9 @@ def test_a_formulation_that_does_not_cover_the_problem_is_refused_in_its_own_wor
     [("tikhonov", r"+ \tfrac{1}{4} \sum_m u_m, "), ("ivanov", r"subject to}\quad \sum_m u_m \le 1, ")],
 )
 def test_the_elastic_net_is_written_with_the_weights_that_its_program_has(form, says):
-    stated = PROBLEM.replace(regularizer=mklref.ElasticNet(0.5, form=form)).to_latex("elastic_net")
+    problem = PROBLEM.replace(regularizer=mklref.ElasticNet(0.5, form=form))
+    assert all(r"\theta_m < 2" in problem.to_latex(name) for name in ("weighted_primal", "semi_infinite"))
+    stated = problem.to_latex("elastic_net")
     assert r"u \ge 0" in stated
     assert r"\tfrac{1}{2} \frac{\lVert v_m\rVert^2}{u_m} + \tfrac{1}{2} \lVert v_m\rVert^2" in stated
     assert says in stated

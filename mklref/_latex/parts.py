@@ -208,17 +208,19 @@ def _groups_of(groups: reg.Groups) -> Penalty:
 def _elastic_net(lam: float, form: str) -> Penalty:
     rest, own = factor(1.0 - lam), factor(lam)
     of_tau, of_excess = times(0.5 / (1.0 - lam), ""), times(0.5 / lam, "")
+    pole = rf"\theta_m < {factor(1.0 / lam)}"  # beyond, the fraction is negative
     if form == "tikhonov":
         return Penalty(
             rf"\sum_m \left({rest}\, \rho_m + {factor(0.5 * lam)}\, \rho_m^2\right)",
             rf"{of_excess}\sum_m \max(0,\, g_m - {rest})^2",
             weight_penalty=rf"\tfrac12 \sum_m \frac{{{factor((1.0 - lam) ** 2)}\, \theta_m}}{{1 - {own}\, \theta_m}}",
+            weight_set=(pole,),
         )
     return Penalty(
         rf"\tfrac12 \left({rest} \left(\sum_m \rho_m\right)^2 + {own} \sum_m \rho_m^2\right)",
         rf"\min_{{\tau \ge 0}} \left({of_tau}\tau^2"
         rf" + {of_excess}\sum_m \max(0,\, g_m - \tau)^2\right)",
-        weight_set=(rf"\sum_m \frac{{{rest}\, \theta_m}}{{1 - {own}\, \theta_m}} \le 1",),
+        weight_set=(rf"\sum_m \frac{{{rest}\, \theta_m}}{{1 - {own}\, \theta_m}} \le 1", pole),
     )
 
 

@@ -160,7 +160,7 @@ def tomioka_13(L, y, C, lam):
     minimise over f_m, b    sum_i l(y_i, sum_m f_m(x_i) + b) + C sum_m ((1 - lambda) ||f_m|| + lambda/2 ||f_m||^2)
 
     Its weights d_m = 1/(2 g'(||f_m||^2)) = ||f_m|| / ((1 - lambda) + lambda ||f_m||) are those of (6) with mu h(d) =
-    (1-lambda)^2 d / (1 - lambda d). A simplex with a squared penalty gives others (erratum T9).
+    (1-lambda)^2 d / (1 - lambda d), d < 1/lambda (T10). A simplex with a squared penalty gives others (erratum T9).
     Returns the value, v, b and d.
     """
     v, b = [cp.Variable(L_m.shape[1]) for L_m in L], cp.Variable()

@@ -28,7 +28,7 @@ class ElasticNet(Regularizer):
 
     R(rho)     = 1/2 ((1-lam) S^2 + lam sum rho^2)
     R*(g)      = min_{tau >= 0} tau^2/(2(1-lam)) + 1/(2 lam) sum (g - tau)_+^2
-    psi(theta) = 0 if sum (1-lam) theta/(1 - lam theta) <= 1, else +inf
+    psi(theta) = 0 if sum (1-lam) theta/(1 - lam theta) <= 1 and theta < 1/lam, else +inf
     theta      = rho / ((1-lam) S + lam rho)               from the norms
 
     In both, theta = (g - tau)_+ / (lam g) from the dual: kernels with g below the threshold tau are out. The best
@@ -36,8 +36,9 @@ class ElasticNet(Regularizer):
     k largest g, and k is the number of kernels above it.
 
     The two forms have the same solutions, at costs and mixtures that depend on them (`mklref.equivalences`).
-    lam -> 0 is `Power(1)` (tikhonov) or `Lp(1)` (ivanov), lam -> 1 is `Lp(inf)`. The simplex with a ridge on the
-    weights, which Tomioka 3.2 calls equivalent, is another regulariser: its dR/drho is not affine (erratum T9).
+    lam -> 0 is `Power(1)` (tikhonov) or `Lp(1)` (ivanov), lam -> 1 is `Lp(inf)`. The h of Table 1 is negative beyond
+    theta = 1/lam, where it has to be +inf (erratum T10). The simplex with a ridge on the weights, which Tomioka 3.2
+    calls equivalent, is another regulariser: its dR/drho is not affine (erratum T9).
 
     Parameters
     ----------

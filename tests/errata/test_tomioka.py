@@ -9,6 +9,7 @@ from conic import solve
 from makers import make_problem
 
 from mklref import reference
+from mklref._latex.parts import penalties
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers import BlockNorm, ElasticNet, Lp, PowerRoot, WeightedL1
 
@@ -131,3 +132,20 @@ def test_T9_simplex_and_ridge_are_not_the_elastic_net():
     assert departure_from_a_line(rho / d.value) > 0.01
     for form in ("tikhonov", "ivanov"):
         assert departure_from_a_line(rho / ElasticNet(0.4, form).weights_from_norms(rho)) < 1e-12
+
+
+@pytest.mark.parametrize("form", ["tikhonov", "ivanov"])
+def test_T10_the_elastic_net_ends_at_the_pole_of_its_penalty(form):
+    """Beyond d = 1/lambda the printed h is below -(1-lambda)/lambda: (3) allows any d there, and (6) pays for it."""
+    net = ElasticNet(0.4, form)
+
+    def penalty(d: np.ndarray) -> float:
+        h = 0.6 * d / (1 - 0.4 * d)
+        assert form == "tikhonov" or h.sum() <= 1 + 1e-12
+        return 0.5 * float(np.sum(RHO**2 / d + 0.6 * h * (form == "tikhonov")))
+
+    assert penalty(net.weights_from_norms(RHO)) == pytest.approx(net.value(RHO))
+    beyond = np.full(3, 1e8)
+    assert penalty(beyond) == pytest.approx(-1.35 if form == "tikhonov" else 0.0, abs=1e-6)
+    assert net.weight_penalty(beyond) == np.inf
+    assert r"\theta_m < \tfrac{5}{2}" in penalties(net).weight_set
