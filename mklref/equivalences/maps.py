@@ -99,16 +99,21 @@ def same_functions(problem: Problem, solution: Solution, regularizer: reg.Regula
 def _rescaled(problem: Problem, solution: Solution, regularizer: reg.Regularizer, factor: float) -> Carried:
     """C' = k C, beta' = k beta, theta' = theta/k, for c_b = 0."""
     if problem.intercept_cost and factor != 1.0:
-        raise NotApplicable(
-            f"this map rescales C, which does not rescale the term {problem.intercept_cost:g} b of {problem.loss}; "
-            "'one-class: nu to fixed margin' leads to a problem without it."
-        )
+        around = "; 'one-class: nu to fixed margin' leads to a problem without it" * has_margin(problem.regularizer)
+        term = f"{problem.intercept_cost:g} b of {problem.loss}"
+        raise NotApplicable(f"this map rescales C, which does not rescale the term {term}{around}.")
     right = _right(problem, C=factor * problem.C, regularizer=regularizer)
     with np.errstate(over="ignore", divide="ignore"):
         beta, theta = factor * solution.dual_coef, solution.weights / factor
-    if not (np.isfinite(beta).all() and np.isfinite(theta).all()):
+    return _within_float64(Carried(right, beta, theta, solution.intercept), factor)
+
+
+def _within_float64(carried: Carried, factor: float) -> Carried:
+    """The same, if its numbers are some; C' is this factor times C."""
+    _, beta, theta, b, scale = carried
+    if not (np.isfinite(beta).all() and np.isfinite(theta).all() and np.isfinite(b) and 0.0 < scale < np.inf):
         raise NotApplicable(f"C' = {factor:.3g} C takes dual variables or weights out of float64; rescale the kernels.")
-    return Carried(right, beta, theta, solution.intercept)
+    return carried
 
 
 def _right(problem: Problem, **changes: Any) -> Problem:
@@ -233,35 +238,49 @@ def _net(lam: float, form: str) -> reg.ElasticNet:
 
 
 def nu_to_fixed_margin(problem: Problem, solution: Solution) -> Carried:
-    """The nu one-class machine with margin r = -b is the density level set at C/r, with functions f/r.
+    """The nu one-class machine with margin r = -b is the density level set at C r^{1-d}, with functions f/r.
 
-    SimpleMKL (17) and Kloft 3.5, for R homogeneous of degree 2 and r > 0; without a margin, f = 0 is as good.
+    SimpleMKL (17) and Kloft 3.5, for R homogeneous of degree d > 1 and r > 0; without a margin, f = 0 is as good.
+    R(r f) = r^d R(f) and the losses r sum (1 - f)_+ are divided by r^d, so that theta becomes r^{d-2} theta.
     """
-    solution = _require_one_class(problem, solution, OneClass)
-    margin = -solution.intercept
+    solution, d = _require_one_class(problem, solution, OneClass)
+    margin = np.float64(-solution.intercept)
     if not margin > 0.0:
         raise NotApplicable(f"the margin r = {margin:.3g} is not positive: no fixed margin fits; choose a larger nu.")
     block_norms(problem, solution)
-    right = _right(problem, loss=DensityLevelSet(), intercept=False, C=problem.C / margin)
-    return Carried(right, solution.dual_coef / margin, solution.weights, 0.0, 1.0 / margin)
+    with np.errstate(over="ignore", divide="ignore"):
+        factor, scale = margin ** (1.0 - d), float(1.0 / margin)
+        theta = margin ** (d - 2.0) * solution.weights
+    right = _right(problem, loss=DensityLevelSet(), intercept=False, C=float(factor * problem.C))
+    return _within_float64(Carried(right, factor * solution.dual_coef, theta, 0.0, scale), factor)
 
 
 def fixed_margin_to_nu(problem: Problem, solution: Solution) -> Carried:
-    """The inverse, with r = 1/(1'beta): C r is 1/(nu n)."""
-    solution = _require_one_class(problem, solution, DensityLevelSet)
-    total = float(solution.dual_coef.sum())
+    """The inverse, with r = (1'beta)^{-1/(d-1)}: C/(1'beta) is 1/(nu n)."""
+    solution, d = _require_one_class(problem, solution, DensityLevelSet)
+    total = np.float64(solution.dual_coef.sum())
     if not total > 0.0:
-        raise NotApplicable(f"the dual variables sum to {total:.3g}: beta = 0 has no margin r = 1/(1'beta).")
-    margin = 1.0 / total
-    right = _right(problem, loss=OneClass(), intercept=True, C=problem.C * margin)
-    return Carried(right, solution.dual_coef * margin, solution.weights, -margin, margin)
+        raise NotApplicable(f"the dual variables sum to {total:.3g}: beta = 0 has no margin r = (1'beta)^(-1/(d-1)).")
+    with np.errstate(over="ignore", divide="ignore"):
+        margin = float(total ** (-1.0 / (d - 1.0)))
+        theta = np.float64(margin) ** (2.0 - d) * solution.weights
+    right = _right(problem, loss=OneClass(), intercept=True, C=float(problem.C / total))
+    return _within_float64(Carried(right, solution.dual_coef / total, theta, -margin, margin), 1.0 / total)
 
 
-def _require_one_class(problem: Problem, solution: Solution, loss: type[OneClass | DensityLevelSet]) -> Solution:
-    """The solution in the domain of R*, if the problem has this loss and R the degree 2."""
-    if not is_one_machine(problem) or not isinstance(problem.loss, loss) or problem.regularizer.degree != 2.0:
-        raise NotApplicable(f"this map leads from the loss {loss.name} with R of degree 2; this is {problem}.")
-    return _in_domain(problem, solution)
+def has_margin(regularizer: reg.Regularizer) -> bool:
+    """Whether R is homogeneous of a degree above 1: margins of the one-class machines then differ by a scale of f."""
+    return (regularizer.degree or 1.0) > 1.0
+
+
+def _require_one_class(
+    problem: Problem, solution: Solution, loss: type[OneClass | DensityLevelSet]
+) -> tuple[Solution, float]:
+    """The solution in the domain of R*, and the degree of R, if the problem has this loss and R a degree above 1."""
+    if not is_one_machine(problem) or not isinstance(problem.loss, loss) or not has_margin(problem.regularizer):
+        raise NotApplicable(f"this map leads from the loss {loss.name} with R of a degree d > 1; this is {problem}.")
+    assert problem.regularizer.degree is not None
+    return _in_domain(problem, solution), problem.regularizer.degree
 
 
 def freeze_weights(problem: Problem, solution: Solution) -> Carried:

@@ -62,8 +62,13 @@ CASES: dict[str, list[dict]] = {
     "block norm": both(BlockNorm(1), BlockNorm(2), BlockNorm(1.6)),
     "uniform weights": both(Lp(np.inf)),
     "optimal weights": both(Lp(1), BlockNorm(3), Power(1.5), ElasticNet(0.4), Lp(2)),
-    "one-class: nu to fixed margin": [{**NU, "regularizer": ball} for ball in (Lp(1), Lp(2), BlockNorm(4))],
-    "one-class: fixed margin to nu": [{**LEVEL, "regularizer": ball} for ball in (Lp(1), ElasticNet(0.3, "ivanov"))],
+    "one-class: nu to fixed margin": [
+        {**NU, "regularizer": other} for other in (Lp(1), Lp(2), BlockNorm(4), Tikhonov(2, 0.7), Power(2.5))
+    ],
+    "one-class: fixed margin to nu": [
+        {**LEVEL, "regularizer": other}
+        for other in (Lp(1), ElasticNet(0.3, "ivanov"), Tikhonov(1, 0.1), HalfPower(1.6))
+    ],
     "groups: weights and norms": both(Groups(PAIRS, 0.5, 0.5), Groups(UNEVEN, 0.3, 0.3), Groups(UNEVEN, 0.2, 0.8)),
     "groups without groups": both(Groups(PAIRS, 0, 1), Groups(UNEVEN, 0, 0.5)),
     "groups as kernels": both(Groups(PAIRS, 1, 0), Groups(UNEVEN, 1, 0)),

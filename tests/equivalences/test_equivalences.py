@@ -247,7 +247,10 @@ def test_an_edge_is_offered_exactly_where_it_is_true(loss):
             )
             bounds = certify(right.problem, right.dual_coef, weights=right.weights, intercept=right.intercept)
             left = solution.certificate
-            allowed = 3.0 * abs(left.gap / left.upper) + 1e-10
+            gap = left.gap / left.upper
+            if right.function_scale != 1.0:  # the term b goes or comes: the gap is in the units of R, the value is not
+                gap = left.gap * right.function_scale**regularizer.degree / bounds.upper
+            allowed = 3.0 * abs(gap) + 1e-10
             assert abs(bounds.gap / bounds.upper) <= allowed, (edge.name, problem, bounds.explain())
 
 
@@ -285,8 +288,23 @@ OTHERS = [
 @pytest.mark.parametrize(("carry", "regularizer"), MAPS, ids=[carry.__name__ for carry, _ in MAPS])
 def test_maps_that_rescale_costs_refuse_the_nu_machine_and_say_why(carry, regularizer):
     problem, solution = solved_with(OneClass(), regularizer)
-    with pytest.raises(NotApplicable, match="rescales C, which does not rescale the term 1 b of one_class"):
+    with pytest.raises(NotApplicable, match="rescales C, which does not rescale the term 1 b of one_class") as refused:
         carry(problem, solution)
+    assert ("'one-class: nu to fixed margin'" in str(refused.value)) == (regularizer.degree is not None)
+
+
+@pytest.mark.parametrize(("carry", "regularizer"), MAPS[:6], ids=[carry.__name__ for carry, _ in MAPS[:6]])
+def test_by_way_of_the_fixed_margin_the_nu_machine_keeps_its_nu(carry, regularizer):
+    problem, solution = solved_with(OneClass(), regularizer)
+    nu = problem.C
+    for step in (equivalences.nu_to_fixed_margin, carry, equivalences.fixed_margin_to_nu):
+        there = step(problem, solution)
+        moved = {"dual_coef": there.dual_coef, "weights": there.weights, "intercept": there.intercept}
+        problem, solution = there.problem, replace(solution, **moved)
+    assert isinstance(problem.loss, OneClass)
+    assert type(problem.regularizer) is not type(regularizer)
+    assert nu == pytest.approx(problem.C, rel=1e-6)
+    assert certify(problem, solution).is_optimal(1e-6)
 
 
 def test_at_p_inf_no_cost_changes_and_the_nu_machine_goes_along():
@@ -309,8 +327,8 @@ def test_maps_between_forms_refuse_the_other_form():
     problem, solution = solved_with(LOSSES[0], ElasticNet(0.5))
     with pytest.raises(NotApplicable, match="leads from the ivanov form of the elastic net"):
         equivalences.elastic_net_to_tikhonov(problem, solution)
-    problem, solution = solved_with(OneClass(), Tikhonov(2, 1.0))
-    with pytest.raises(NotApplicable, match="leads from the loss one_class with R of degree 2"):
+    problem, solution = solved_with(OneClass(), ElasticNet(0.5))
+    with pytest.raises(NotApplicable, match="leads from the loss one_class with R of a degree d > 1"):
         equivalences.nu_to_fixed_margin(problem, solution)
     problem, solution = solved_with(LOSSES[0], Groups(((0, 1), (2, 3)), 0, 1))
     with pytest.raises(NotApplicable, match=r"leads from Groups\(groups, 1, 0\)"):
