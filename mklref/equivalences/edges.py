@@ -12,7 +12,7 @@ from mklref import regularizers as reg
 from mklref.equivalences import maps
 from mklref.equivalences.maps import NONZERO, ORDINARY, Equivalence, always, below_two
 from mklref.losses import DensityLevelSet, OneClass, Squared
-from mklref.regularizers.norms import ball_exponent
+from mklref.regularizers.norms import ball_exponent, reciprocal
 
 EQUIVALENCES: tuple[Equivalence, ...] = (
     Equivalence(
@@ -317,22 +317,22 @@ EQUIVALENCES: tuple[Equivalence, ...] = (
         name="groups without groups",
         left="Groups(0, q)",
         right="Lp(1/q)",
-        condition="p = 0, q > 0; q = 1 is MKL",
+        condition="p = 0; q = 1 is MKL, q = 0 are uniform weights",
         source="Szafranski 4.2, case p = 0, q = 1; (4)",
         kind=reg.Groups,
-        where=lambda groups, problem: groups.p == 0 and groups.q > 0,
+        where=lambda groups, problem: groups.p == 0,
         formulations=("cap", "block_norm"),
-        carry=maps.renamed(lambda groups: reg.Lp(1.0 / groups.q)),
+        carry=maps.renamed(lambda groups: reg.Lp(reciprocal(groups.q))),
     ),
     Equivalence(
         name="groups as kernels",
-        left="Groups(1, 0)",
-        right="WeightedLp(1, 1/d) on the sums of the kernels of each group",
+        left="Groups(p, 0)",
+        right="WeightedLp(1/p, d^{-p}) on the sums of the kernels of each group",
         parameters="K'_l = sum of K_m in group l, theta'_l = theta_m",
-        condition="p = 1, q = 0",
+        condition="q = 0; p = 1 is the group lasso",
         source="Szafranski 4.2, case p = 1, q = 0",
         kind=reg.Groups,
-        where=lambda groups, problem: groups.p == 1,
+        where=lambda groups, problem: groups.q == 0,
         formulations=("cap", "ivanov"),
         carry=maps.sum_groups,
     ),

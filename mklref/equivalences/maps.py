@@ -26,7 +26,7 @@ from mklref.certificate.intercept import intercept_objective, middle_intercept
 from mklref.exceptions import InvalidInput, NotApplicable
 from mklref.losses import DensityLevelSet, OneClass
 from mklref.problem import Problem, is_one_machine
-from mklref.regularizers.norms import ball_exponent, p_norm
+from mklref.regularizers.norms import ball_exponent, p_norm, reciprocal
 from mklref.solution import Solution
 
 R = TypeVar("R", bound=reg.Regularizer)
@@ -309,13 +309,13 @@ def _on_scaled_kernels(problem: Problem, solution: Solution, scale: Array, regul
 
 
 def sum_groups(problem: Problem, solution: Solution) -> Carried:
-    """`Groups(groups, 1, 0)` is l1 over the sums of the kernels of each group, with weights of at most 1/d_l."""
+    """`Groups(groups, p, 0)` is an l_{1/p} ball over the sums of kernels of each group, its weights up to d_l^{-p}."""
     groups, solution = _left(problem, solution, reg.Groups)
-    if groups.p != 1.0:
-        raise NotApplicable(f"this map leads from Groups(groups, 1, 0); this is {groups}.")
+    if groups.q != 0.0:
+        raise NotApplicable(f"this map leads from Groups(groups, p, 0); this is {groups}.")
     members = np.array([np.isin(np.arange(problem.n_kernels), group) for group in groups.groups], dtype=float)
     sums = np.stack([problem.kernels.combine(row) for row in members])
-    right = _right(problem, kernels=sums, regularizer=reg.WeightedLp(1, 1.0 / groups.sizes))
+    right = _right(problem, kernels=sums, regularizer=reg.WeightedLp(reciprocal(groups.p), groups.sizes**-groups.p))
     return Carried(right, solution.dual_coef, members @ solution.weights / groups.sizes, solution.intercept)
 
 

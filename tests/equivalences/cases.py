@@ -70,8 +70,8 @@ CASES: dict[str, list[dict]] = {
         for other in (Lp(1), ElasticNet(0.3, "ivanov"), Tikhonov(1, 0.1), HalfPower(1.6))
     ],
     "groups: weights and norms": both(Groups(PAIRS, 0.5, 0.5), Groups(UNEVEN, 0.3, 0.3), Groups(UNEVEN, 0.2, 0.8)),
-    "groups without groups": both(Groups(PAIRS, 0, 1), Groups(UNEVEN, 0, 0.5)),
-    "groups as kernels": both(Groups(PAIRS, 1, 0), Groups(UNEVEN, 1, 0)),
+    "groups without groups": both(Groups(PAIRS, 0, 1), Groups(UNEVEN, 0, 0.5), Groups(UNEVEN, 0, 0)),
+    "groups as kernels": both(Groups(PAIRS, 1, 0), Groups(UNEVEN, 1, 0), Groups(UNEVEN, 0.4, 0)),
     "weighted lp as scaled kernels": both(WeightedLp(1, SCALE), WeightedLp(2, SCALE)),
     "weighted l1 as scaled kernels": both(WeightedL1(SCALE)),
     "ellipsoid along the axes": both(Mahalanobis(np.diag(SCALE**2))),

@@ -63,7 +63,7 @@ def test_every_edge_has_cases_and_a_name_of_its_own():
 
 
 @pytest.mark.parametrize(
-    ("regularizer", "name"), [(Groups(PAIRS, 0, 0), "groups without groups"), (BlockNorm(2), "table 1, row 4")]
+    ("regularizer", "name"), [(Groups(PAIRS, 0.1, 0.9), "groups without groups"), (BlockNorm(2), "table 1, row 4")]
 )
 def test_an_edge_ends_where_its_condition_does(regularizer, name):
     assert name not in [edge.name for edge in leaving(make_problem(n=18, regularizer=regularizer))]
@@ -331,7 +331,7 @@ def test_maps_between_forms_refuse_the_other_form():
     with pytest.raises(NotApplicable, match="leads from the loss one_class with R of a degree d > 1"):
         equivalences.nu_to_fixed_margin(problem, solution)
     problem, solution = solved_with(LOSSES[0], Groups(((0, 1), (2, 3)), 0, 1))
-    with pytest.raises(NotApplicable, match=r"leads from Groups\(groups, 1, 0\)"):
+    with pytest.raises(NotApplicable, match=r"leads from Groups\(groups, p, 0\)"):
         equivalences.sum_groups(problem, solution)
 
 
