@@ -7,7 +7,7 @@ import pytest
 from makers import make_problem
 from scipy.optimize import minimize
 
-from mklref import certify, equivalences, reference
+from mklref import certify, equivalences, primer, reference
 from mklref.bounds import cortes_bound
 from mklref.problem import Problem
 from mklref.regularizers import BlockNorm, HalfPower, Lp, Mahalanobis, Tikhonov
@@ -155,6 +155,18 @@ def test_L10_constant_of_prop_5(p, least, loss):
         assert found < 1e-4 if right else found > least
     C = equivalences.lp_to_half_power(problem, solution).problem.C
     assert pytest.approx(1.3 * q / 2 * zeta) == C
+
+
+@pytest.mark.parametrize(("q", "least"), [(2.5, 0.1), (3.0, 0.2), (4.0, 0.3)])
+def test_L10_constant_for_q_above_2(q, least):
+    """(28) has the solution of (30), whose penalty is a squared norm, at q/2 ||rho||_q^{q-2} C, not at the same C."""
+    problem = make_problem(C=1.3, seed=7, regularizer=BlockNorm(q))
+    rho = norms(problem, solve(problem))
+    L = [np.linalg.cholesky(K + 1e-9 * np.eye(len(K))) for K in problem.kernels.dense()]
+    for factor, right in ((1.0, False), (q / 2 * np.sum(rho**q) ** ((q - 2) / q), True)):
+        _, w, _ = primer.kloft_28(L, problem.y, 1.3 * factor, q)
+        found = deviation(np.linalg.norm(w, axis=1), rho)
+        assert found < 1e-3 if right else found > least
 
 
 @pytest.mark.parametrize("q", [2.5, 3.0, 4.0])
