@@ -8,7 +8,8 @@ With H = I - 11'/n, so that HKH are inner products around the mean of the sample
     variance         tr(HK_mH) / n, the mean squared distance from the mean      Kloft (25)
     dominated        H(K_m - K_l)H is positive semidefinite: beta'K_l beta <= beta'K_m beta whenever 1'beta = 0
 
-Around the mean because an intercept makes everything else invisible to the machine.
+Around the mean because an intercept makes everything else invisible to the machine: all but that of nu one-class
+learning, where 1'beta = 1, and a constant kernel competes with the others for weight.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class KernelReport:
     variance: Array
     """(M,)."""
     constant: tuple[int, ...]
-    """Kernels that are constant on the samples: with an intercept they change nothing."""
+    """Kernels that are constant on the samples: with an intercept they change nothing where 1'beta = 0."""
     duplicates: tuple[Relation, ...]
     """Pairs of multiples."""
     near_duplicates: tuple[Relation, ...]
@@ -75,7 +76,8 @@ class KernelReport:
         repeated = {r.second for r in self.duplicates}  # of which the first copy says it all
         found = [
             *(
-                f"{self.names[m]} is constant on the samples: with an intercept it changes nothing. Drop it."
+                f"{self.names[m]} is constant on the samples: with an intercept it changes nothing, but for one class, "
+                "where it takes the weight of others. Drop it."
                 for m in self.constant
             ),
             *(

@@ -321,7 +321,8 @@ def normalize(K: Any, method: Normalization, K_new: Any = None, diagonal_new: An
 def center(K: Any, K_new: Any = None) -> Any:
     """Centre kernels in feature space around the mean of the training samples: H K H with H = I - 11'/n.
 
-    With an intercept this leaves the problem as it is; it matters for normalisation and alignment.
+    With an intercept this leaves the problem as it is, by 1'beta = 0; it matters for normalisation and alignment. Not
+    so the nu one-class machine, whose 1'beta is 1: centred samples surround the origin, from which nothing tells them.
 
     Parameters
     ----------

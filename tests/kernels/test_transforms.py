@@ -157,6 +157,19 @@ def test_a_kernel_of_entries_without_digits_is_refused(joint, method):
         normalize(joint[0][None] * 1e-310, method)
 
 
+@pytest.mark.parametrize(("loss", "same"), [("hinge", True), ("squared", True), ("one_class", False)])
+def test_an_intercept_hides_means_and_constants_but_not_from_the_nu_machine(joint, loss, same):
+    """1'beta = 0 sees neither; with 1'beta = 1 centred samples have no margin, and a constant kernel takes weight."""
+    K = split(joint)[0] + 0.3
+    y = np.ones(N) if loss == "one_class" else np.where(np.arange(N) < 5, 1.0, -1.0)
+    given = Problem(K, y, C=2.0 / N if loss == "one_class" else 0.7, loss=loss, regularizer="l2")
+    wider = given.replace(kernels=np.concatenate([K, np.full((1, N, N), 9.0)]))
+    plain, centred, more = (solve(p, tol=1e-9) for p in (given, given.replace(kernels=center(K)), wider))
+    for other in (centred, more):
+        assert (abs(other.objective - plain.objective) < 1e-6) == same
+    assert (more.weights[-1] < 1e-3) == same
+
+
 def test_the_variance_around_a_mean_far_off_has_the_digits_of_the_centred_matrix():
     """Read off the matrix as it is, it has 1e-10 of its size, and 1/50 of that around the mean."""
     errors = []
