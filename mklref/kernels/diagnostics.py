@@ -93,8 +93,8 @@ class KernelReport:
                 if not {r.first, r.second} & repeated
             ),
             *(
-                f"{self.names[r.second]} is dominated by {self.names[r.first]}: at p = 1 it never needs a weight. "
-                "Normalise the kernels, or drop it."
+                f"{self.names[r.second]} is dominated by {self.names[r.first]}: at p = 1 it never needs a weight "
+                "beside an intercept. Normalise the kernels, or drop it."
                 for r in self.dominated
                 if not {r.first, r.second} & repeated
             ),
