@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mklref._polish import fitted, improved, newton
 from mklref._threads import blas_threads
 from mklref._typing import Array
-from mklref.certificate import Certificate
+from mklref.certificate import Certificate, certify
 from mklref.certificate.allowance import score_bounds, squares_error
 from mklref.certificate.loss_terms import Scores, stretch, stretched
 from mklref.certificate.rounding import Interval
@@ -22,7 +22,7 @@ from mklref.exceptions import NotApplicable
 from mklref.losses import EpsilonInsensitive, Pinball
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import Machine
-from mklref.problem import Point, Problem
+from mklref.problem import Point, Problem, dual_norms
 from mklref.regularizers import Fixed
 from mklref.regularizers.norms import quotient
 from mklref.regularizers.rescaled import Rescaled
@@ -37,6 +37,10 @@ _FEW = 10
 """Kernels of noise that are left out in turn, each of which takes a certificate."""
 _HALF = 0.6
 """Of the width of an interval, and what solving for its middle rounds."""
+_FAR = 1e100
+"""Dual norms that are beyond every domain of an R* that has an end."""
+_INSIDE = 1e-6
+"""Share by which dual norms may be outside of it, and weights too small, as those at a gap of its square may be."""
 
 
 def polished(machine: Machine | JointMachine, solution: Solution, tol: float, deadline: float = np.inf) -> Solution:
@@ -187,3 +191,22 @@ def _refinements(machine: Machine | JointMachine, point: Point, gap: float) -> I
         found = Point(dual_coef, point.weights, machine.scores()[1])
         yield found
         yield from _finite(newton(problem, problem.regularizer, found))
+
+
+def in_domain(problem: Problem, solution: Solution, tol: float) -> Solution:
+    """The same functions by t beta and theta/t, the t of the certificate, where R* ends before beta.
+
+    A machine whose losses have kinks may have dual variables of any length; weights are optimal with those in dom R*.
+    """
+    regularizer, bounds = problem.regularizer, solution.certificate
+    if problem.intercept_cost or regularizer.dual_scale(np.full(problem.n_kernels, _FAR)) == 1.0:
+        return solution
+    t = regularizer.dual_scale(dual_norms(problem, solution.dual_coef))
+    if t > 1.0 - _INSIDE:
+        return solution
+    moved = replace(solution, dual_coef=t * solution.dual_coef, weights=solution.weights / t)
+    found = certify(problem, moved)
+    if found.gap > max(bounds.gap, tol * bounds.size):
+        return solution
+    status = solution.status.confirmed(found.is_optimal(tol))
+    return replace(moved, intercept=found.intercept, objective=found.objective, certificate=found, status=status)

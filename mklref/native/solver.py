@@ -25,7 +25,7 @@ from mklref.native import tuning
 from mklref.native.active import on_active_samples
 from mklref.native.loop import Loop
 from mklref.native.point import of_dual
-from mklref.native.polish import or_nothing, polished
+from mklref.native.polish import in_domain, or_nothing, polished
 from mklref.native.rescue import Ladder, led_nowhere
 from mklref.native.start import first_weights
 from mklref.problem import Problem, in_a_smaller_box
@@ -115,7 +115,12 @@ def solve(
     if client is not None:
         raise NotApplicable("client is for kernels as factors; make a FactorStack, or leave client away.")
     deadline = np.inf if max_time is None else time.perf_counter() + max_time
-    return _solved(problem, tol, max_iter, deadline, callback, progress=progress, start=start, polish=polish)
+    solution = _solved(problem, tol, max_iter, deadline, callback, progress=progress, start=start, polish=polish)
+    try:
+        with _losses_carry(lambda: solution):
+            return in_domain(problem, solution, tol)
+    except KeyboardInterrupt:
+        raise Interrupted(solution) from None
 
 
 def _solved(

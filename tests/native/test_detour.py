@@ -19,7 +19,7 @@ from mklref.native import tuning
 from mklref.native.loop import Loop
 from mklref.native.rescue import Ladder
 from mklref.native.solver import run_from
-from mklref.regularizers import ConcaveBlock, Fixed, HalfPower, Lp, Power, SmoothedRoot, Tikhonov, WeightedL1
+from mklref.regularizers import ConcaveBlock, Fixed, HalfPower, Lp, Power, PowerRoot, SmoothedRoot, Tikhonov, WeightedL1
 from mklref.solution import Status
 
 
@@ -210,3 +210,23 @@ def test_a_detour_that_fails_loses_nothing(problem, detours, monkeypatch, error)
     (before, _), *_ = detours
     assert len(solution.history) > len(before)
     assert solution.certificate.gap <= min(record.upper for record in before) - max(record.lower for record in before)
+
+
+@pytest.mark.parametrize(
+    "regularizer",
+    [
+        Power(1),
+        HalfPower(1),
+        WeightedL1(np.array([0.7])),
+        ConcaveBlock(PowerRoot(1)),
+        ConcaveBlock(SmoothedRoot(0.3)),
+    ],
+    ids=str,
+)
+def test_weights_are_those_of_dual_variables_in_the_domain(regularizer):
+    """At t = y the hinge loss has a kink, at which beta may be longer than R* allows, and theta as much too small."""
+    problem = mklref.Problem([[[1.0, -1.0], [-1.0, 1.0]]], [1.0, -1.0], C=2.0, regularizer=regularizer)
+    solution = mklref.solve(problem)
+    assert regularizer.dual_scale(problem.kernels.norms(solution.dual_coef)) > 1.0 - 1e-5
+    np.testing.assert_allclose(solution.weights, regularizer.weights_from_norms(np.ones(1)), rtol=1e-4)
+    assert mklref.certify(problem, solution) == solution.certificate
