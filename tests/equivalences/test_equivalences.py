@@ -242,15 +242,14 @@ def test_an_edge_is_offered_exactly_where_it_is_true(loss):
                 continue
             assert reasons[edge.formulations[0]] is None, (edge.name, problem)
             right = edge(problem, solution)
-            assert edge.rescales(regularizer) == (right.problem.C != problem.C and right.function_scale == 1.0), (
-                edge.name
-            )
+            rescaled = right.problem.C != problem.C and right.function_scale == 1.0
+            assert edge.rescales(regularizer) == rescaled, edge.name
             bounds = certify(right.problem, right.dual_coef, weights=right.weights, intercept=right.intercept)
             left = solution.certificate
-            gap = left.gap / left.upper
-            if right.function_scale != 1.0:  # the term b goes or comes: the gap is in the units of R, the value is not
-                gap = left.gap * right.function_scale**regularizer.degree / bounds.upper
-            allowed = 3.0 * abs(gap) + 1e-10
+            size = left.upper  # where the term b goes or comes, the gap is in units of R, and the value is not
+            if right.function_scale != 1.0:
+                size = bounds.upper / right.function_scale**regularizer.degree
+            allowed = 3.0 * abs(left.gap / size) + 1e-10
             assert abs(bounds.gap / bounds.upper) <= allowed, (edge.name, problem, bounds.explain())
 
 
@@ -295,15 +294,12 @@ def test_maps_that_rescale_costs_refuse_the_nu_machine_and_say_why(carry, regula
 
 @pytest.mark.parametrize(("carry", "regularizer"), MAPS[:6], ids=[carry.__name__ for carry, _ in MAPS[:6]])
 def test_by_way_of_the_fixed_margin_the_nu_machine_keeps_its_nu(carry, regularizer):
-    problem, solution = solved_with(OneClass(), regularizer)
-    nu = problem.C
+    problem, solution = given, _ = solved_with(OneClass(), regularizer)
     for step in (equivalences.nu_to_fixed_margin, carry, equivalences.fixed_margin_to_nu):
-        there = step(problem, solution)
-        moved = {"dual_coef": there.dual_coef, "weights": there.weights, "intercept": there.intercept}
-        problem, solution = there.problem, replace(solution, **moved)
-    assert isinstance(problem.loss, OneClass)
+        problem, beta, theta, b, _ = step(problem, solution)
+        solution = replace(solution, dual_coef=beta, weights=theta, intercept=b)
     assert type(problem.regularizer) is not type(regularizer)
-    assert nu == pytest.approx(problem.C, rel=1e-6)
+    assert (problem.loss, problem.C) == (given.loss, pytest.approx(given.C, rel=1e-6))
     assert certify(problem, solution).is_optimal(1e-6)
 
 
