@@ -27,7 +27,7 @@ from mklref._files import ending
 from mklref._names import require_one_order
 from mklref._typing import Array, FloatArray
 from mklref._untrusted import require_room
-from mklref._validate import checked_flag, require_read, require_unmasked, required
+from mklref._validate import as_array, checked_flag, require_read, require_unmasked, required
 from mklref.exceptions import InvalidInput, InvalidType, UnsafeFile
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.evaluation import Block, Samples
@@ -77,7 +77,7 @@ def joined(X: Any) -> Any:
     else:
         return X
     for name, block in given.items():
-        require_read(block, f"X[{name!r}]")
+        (as_array if isinstance(block, list | tuple) else require_read)(block, f"X[{name!r}]")
     blocks = {str(name): block for name, block in given.items()}
     lengths = {name: np.shape(block)[:1] for name, block in blocks.items()}
     if len(set(lengths.values())) != 1 or any(len(np.shape(block)) != 2 for block in blocks.values()):
@@ -98,7 +98,7 @@ def joined(X: Any) -> Any:
 
 def _matrix(block: Any, label: str) -> Any:
     """A block as an array, NaN where pandas calls a cell missing; `InvalidType` for times, which join nothing else."""
-    if holds_times(block):
+    if holds_times(block, label):
         raise InvalidType(f"{label} holds dates or times; turn them into numbers, or leave the columns out.")
     array = np.asarray(block)
     return block.to_numpy(na_value=np.nan) if array.dtype.kind == "O" and hasattr(block, "iloc") else array

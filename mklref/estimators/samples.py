@@ -169,7 +169,7 @@ def checked_weights(sample_weight: Any, n: int) -> Array | None:
     if isinstance(sample_weight, numbers.Number):
         inside, one = lambda x: 0.0 <= x < np.inf, "one number is the weight of every sample."
         sample_weight = np.full(n, checked_number("sample_weight", sample_weight, "[0, inf)", inside, one))
-    given = readable(sample_weight, "sample_weight")
+    given = (as_array if isinstance(sample_weight, list | tuple) else readable)(sample_weight, "sample_weight")
     with own_errors():
         weight = check_array(given, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     if weight.shape != (n,):

@@ -232,11 +232,11 @@ def checked_samples(X: Any, label: str) -> Array:
     return np.asarray(samples)
 
 
-def holds_times(X: Any) -> bool:
+def holds_times(X: Any, label: str = "X") -> bool:
     """Whether a column of X holds dates, times or spans of time, of which NumPy would make numbers."""
     if hasattr(X, "get_columns"):  # polars, whose types have no kind
         return any(dtype.is_temporal() for dtype in X.dtypes)
-    dtypes: Any = X.dtypes if hasattr(X, "dtypes") else np.asarray(X).dtype
+    dtypes: Any = X.dtypes if hasattr(X, "dtypes") else as_array(X, label).dtype
     return any(getattr(dtype, "kind", "O") in "mM" for dtype in np.ravel(dtypes))
 
 

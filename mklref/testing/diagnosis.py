@@ -342,14 +342,13 @@ def _other_weights(problem: Problem, point: Point, gap: float, tol: float) -> st
 
 def _rounded(problem: Problem, point: Point) -> str:
     """How dual_coef and weights were rounded, told by three numbers at least that need not be round; else empty."""
-    given = np.concatenate([np.ravel(own) for own in point[:2] if own is not None])
-    fine = np.setdiff1d(np.abs(given[given != given.astype(np.float16)]), problem.costs)  # these are bounds
-    if len(fine) < 3:
-        return ""
-    for form, words in PRINTED:
-        if all(float(format(x, form)) == x for x in fine):
-            return f"its numbers are rounded to {words} (write 17 digits): "
-    return "its numbers are of single precision: " if np.all(fine == fine.astype(np.float32)) else ""
+    given = np.abs(np.concatenate([np.ravel(own) for own in point[:2] if own is not None]))
+    fine = np.setdiff1d(given[64.0 * np.frexp(given)[0] % 1.0 > 0.0], problem.costs)  # of 7 bits or more, and no bounds
+    printed = [words for form, words in PRINTED if all(float(format(x, form)) == x for x in fine)]
+    said = [f"rounded to {words} (write 17 digits)" for words in printed]
+    stored = (("half", np.float16), ("single", np.float32))
+    said += [f"of {words} precision" for words, kind in stored if np.array_equal(fine.astype(kind), fine)]
+    return f"its numbers are {said[0]}: " if said and len(fine) > 2 else ""
 
 
 def _bounds(reading: Reading) -> tuple[float, float, float, float]:

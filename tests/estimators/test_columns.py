@@ -192,6 +192,19 @@ def test_what_has_no_entries_is_named(given):
         model.predict(given)
 
 
+def test_ragged_lists_are_named():
+    """NumPy says "inhomogeneous shape", and not of what."""
+    X, y, ragged = [[1.0], [2.0]], [0, 1], [[1.0], [2.0, 3.0]]
+    fit = MKLClassifier("linear").fit
+    for label, call in {
+        "X": lambda: fit(ragged, y),
+        "X['a']": lambda: fit({"a": ragged}, y),
+        "sample_weight": lambda: fit(X, y, sample_weight=ragged),
+    }.items():
+        with pytest.raises(InvalidInput, match=re.escape(f"{label} is ragged; give rows of one length: ")):
+            call()
+
+
 def test_blocks_of_other_data_frames_may_hold_texts_and_missing_cells():
     """to_numpy of polars has no na_value."""
 

@@ -213,11 +213,12 @@ def test_the_exponent_that_was_meant_is_a_fraction():
         assert f"it is optimal for {said}, the problem has Lp(1.2)" in finding.text
 
 
-def test_an_answer_in_single_precision_is_inaccurate():
-    problem, good = solved("hinge", Lp(1.5), C=10.0, intercept=False)
-    (finding,) = judge(problem, Answer(*map(np.float32, good)), tol=1e-8).findings
+@pytest.mark.parametrize(("kind", "words", "C"), [(np.float16, "half", 1.0), (np.float32, "single", 10.0)])
+def test_an_answer_in_low_precision_is_inaccurate(kind, words, C):
+    problem, good = solved("hinge", Lp(1.5), C=C, intercept=False)
+    (finding,) = judge(problem, Answer(*map(kind, good)), tol=1e-8).findings
     assert finding.fault == "inaccurate"
-    assert finding.text.startswith("its numbers are of single precision: ")
+    assert finding.text.startswith(f"its numbers are of {words} precision: ")
     (finding,) = judge(problem, Answer(*noise(problem, *good)), tol=1e-8).findings
     assert not finding.text.startswith("its numbers")
 
