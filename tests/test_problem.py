@@ -48,7 +48,8 @@ def test_a_stack_that_nobody_checked_is_checked(K):
             Problem(ArrayStack(matrices), LABELS)
     with pytest.raises(InvalidKernel, match=r"kernels\[1\] has shape \(2, 2\)"):
         Problem(ArrayStack([np.eye(N), np.eye(2)]), LABELS)
-    for no_matrix in (np.eye(N, dtype=complex), np.full((N, N), "x"), np.eye(N, dtype=object), np.eye(N).tolist(), 1.0):
+    others = (np.eye(N, dtype=complex), np.full((N, N), "x"), np.eye(N, dtype=object), np.eye(N).tolist(), np.eye(0))
+    for no_matrix in (*others, 1.0):
         with pytest.raises(InvalidKernel, match=r"kernels\[0\] is .*, no float64 or float32 array"):
             Problem(ArrayStack([no_matrix]), LABELS)
     with pytest.raises(InvalidKernel, match="kernels is empty"):

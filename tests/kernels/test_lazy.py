@@ -6,6 +6,7 @@ import copy
 import pickle
 import threading
 import tracemalloc
+import weakref
 from dataclasses import replace
 
 import flint
@@ -176,6 +177,15 @@ def test_a_copy_of_a_stack_that_was_read_has_a_reader_of_its_own(X):
         images = np.zeros((2, 40))
         made.reader.add(np.arange(2), np.arange(40), v, images)
         np.testing.assert_allclose(images, expected, rtol=1e-12)
+
+
+def test_a_cache_goes_with_the_last_name_of_its_stack(X):
+    """It may be most of the memory, and waits for no garbage collection."""
+    lazy = gaussian([1.0, 4.0]).fit(X, storage="lazy")
+    lazy.reader.square(np.ones(2), np.arange(40))
+    cache = weakref.ref(lazy.reader)
+    del lazy
+    assert cache() is None
 
 
 def test_rows_in_the_cache_are_not_evaluated_again(X, monkeypatch):
