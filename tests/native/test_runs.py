@@ -296,6 +296,12 @@ def test_a_path_takes_arrays_iterators_and_a_start_and_refuses_the_rest():
         assert all(np.array_equal(one.weights, other) for one, other in zip(path, known, strict=True))
     started = mklref.solve_path(problem, C=[1.0, 3.0], start=mklref.solve(problem))
     assert len(started[0].history) <= 2
+    again = mklref.solve_path(problem, C=[1.0, 1.0, 1.0])
+    assert len(again[0].history) > 2 >= max(len(one.history) for one in again[1:])  # each from the one before
+    began: list[mklref.Solution] = []
+    with pytest.raises(InvalidParameter, match="C = -1"):
+        mklref.solve_path(problem, C=[1.0, -1.0], callback=began.append)
+    assert not began
     with pytest.raises(InvalidType, match=r"C is \[2.0\] \(list\)"):
         mklref.solve_path(problem, C=[1.0, [2.0]])
     with pytest.raises(InvalidType, match=r"p is array\(\[1., 1.\]\)"):
