@@ -60,14 +60,18 @@ def test_slices_of_matrices_know_the_digits_that_products_lose(dtype, rng):
     Z, v = rng.integers(-9, 10, size=(30, 3)).astype(float), rng.normal(size=30)
     for _ in range(2):
         v -= Z @ np.linalg.lstsq(Z, v, rcond=None)[0]
-    stack = ArrayStack([(Z @ Z.T).astype(dtype), np.eye(30, dtype=dtype)])
-    exact = np.array([[float(exact_inner(row, v)) for row in K] for K in stack.dense().astype(float)])
+    unseen = Z * (np.arange(30) > 0)[:, None]  # a sample that the kernel does not see: its row is exact, the others round
+    stack = ArrayStack([(Z @ Z.T).astype(dtype), np.eye(30, dtype=dtype), (unseen @ unseen.T).astype(dtype)])
+    rational = [[exact_inner(row, v) for row in K] for K in stack.dense().astype(float)]
+    exact = np.array(rational, dtype=float)
     images, polish = sharp_images(stack, v), images_that_cancel(stack, v)
     for found in (images.images, polish):
         np.testing.assert_allclose(found, exact, rtol=1e-15, atol=1e-15 * np.abs(exact).max())
         np.testing.assert_allclose(found[0], exact[0], rtol=1e-12)
     assert np.abs(stack.images(v)[0] - exact[0]).max() > 1e-3 * np.abs(exact[0]).max()
-    assert np.all(np.abs(images.images - exact) <= images.eps[:, None] * stack.own_lengths)
+    for found, own, eps, lengths in zip(images.images, rational, images.eps, stack.own_lengths, strict=True):
+        for x, y, d in zip(found, own, lengths, strict=True):
+            assert abs(Fraction(x) - y) <= Fraction(eps) * Fraction(d)
     assert np.all(images.eps <= 1e-15 * np.sqrt(np.maximum(exact @ v, 0.0)) + 1e-30)
 
 
