@@ -68,6 +68,8 @@ def test_slices_of_matrices_know_the_digits_that_products_lose(dtype, rng):
     for found in (images.images, polish):
         np.testing.assert_allclose(found, exact, rtol=1e-15, atol=1e-15 * np.abs(exact).max())
         np.testing.assert_allclose(found[0], exact[0], rtol=1e-12)
+    larger = images_that_cancel(ArrayStack([2.0**100 * stack.matrix(0)]), v)[0]  # of another unit
+    np.testing.assert_allclose(larger, 2.0**100 * exact[0], rtol=1e-12)
     assert np.abs(stack.images(v)[0] - exact[0]).max() > 1e-3 * np.abs(exact[0]).max()
     for found, own, eps, lengths in zip(images.images, rational, images.eps, stack.own_lengths, strict=True):
         for x, y, d in zip(found, own, lengths, strict=True):
@@ -187,7 +189,7 @@ def test_a_rigorous_certificate_is_advised_for_what_has_one(regularizer, rng):
 @pytest.mark.parametrize("loss", ["hinge", "squared", "logistic"])
 def test_the_allowance_does_not_depend_on_the_unit_of_a_weighted_sum_of_norms(loss):
     """omega R at C is omega times R at C/omega; the weights that attain R* = 0 are of any size."""
-    problem, unit = make_problem(loss=loss, regularizer=WeightedL1(np.ones(4)), seed=3, n=24, C=2.0**40), 2.0**-40
+    problem, unit = make_problem(loss=loss, regularizer=WeightedL1(np.ones(4)), seed=3, n=24, C=2.0**100), 2.0**-40
     solution = solve(problem)
     one = solution.certificate
     smaller = problem.replace(C=1.0, regularizer=WeightedL1(unit * np.ones(4)))
