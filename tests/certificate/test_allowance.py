@@ -60,7 +60,7 @@ def test_slices_of_matrices_know_the_digits_that_products_lose(dtype, rng):
     Z, v = rng.integers(-9, 10, size=(30, 3)).astype(float), rng.normal(size=30)
     for _ in range(2):
         v -= Z @ np.linalg.lstsq(Z, v, rcond=None)[0]
-    unseen = Z * (np.arange(30) > 0)[:, None]  # a sample that the kernel does not see: its row is exact, the others round
+    unseen = Z * (np.arange(30) > 0)[:, None]  # its first sample: that row is exact, and the others round
     stack = ArrayStack([(Z @ Z.T).astype(dtype), np.eye(30, dtype=dtype), (unseen @ unseen.T).astype(dtype)])
     rational = [[exact_inner(row, v) for row in K] for K in stack.dense().astype(float)]
     exact = np.array(rational, dtype=float)

@@ -7,11 +7,12 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 from makers import ROWS, make_factored_problem as problem, make_factors as rows
+from scipy.sparse import csr_array
 
 import mklref
 from mklref import ElasticNet, Lp, kernels, losses
 from mklref.certificate import numerical
-from mklref.factored import path, solver as factored
+from mklref.factored import path, shard, solver as factored
 from mklref.native import tuning
 from mklref.solution import Status
 
@@ -24,6 +25,18 @@ def test_what_a_move_of_beta_leaves_of_its_sum_is_not_spread():
         y = np.where(L @ rng.normal(size=8) > 0.0, 1, -1)
         solution = mklref.solve(mklref.Problem(kernels.FactorStack([L]), y, C=1000.0))
         assert solution.certificate.relative_gap < 1e-4
+
+
+@pytest.mark.parametrize(("kind", "sparse"), [("f8", False), ("f4", False), ("f8", True)])
+def test_sums_of_many_rows_are_those_of_their_definition(kind, sparse, rng):
+    """L'DL of blocks that end anywhere: rows wait for others, and sums in float32 go to float64 now and then."""
+    L, D = rng.normal(size=(20_000, 3)), rng.uniform(size=20_000) * (rng.uniform(size=20_000) < 0.9)
+    D[:2100] *= np.arange(2100) % 3 == 0  # of the first blocks few rows count
+    made = shard._Gram(3, sparse, np.dtype(kind))
+    for block in np.split(np.arange(20_000), range(700, 20_000, 700)):
+        made.add(csr_array(L[block]) if sparse else L[block].astype(kind), D[block], D[block] > 0.0)
+    expected = (D[:, None] * L).T @ L
+    assert np.abs(made.total() - expected).max() <= (1e-12 if kind == "f8" else 1e-5) * expected.max()
 
 
 @pytest.mark.parametrize("loss", ["pinball:0.3", "epsilon_insensitive:0"])
