@@ -210,7 +210,7 @@ def test_an_interrupted_polish_keeps_the_solution(monkeypatch):
 
 
 @pytest.mark.parametrize("regularizer", [Lp(2), Lp(1), Tikhonov(1, 0.7), BlockNorm(3)], ids=str)
-@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive", "squared"])
+@pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive", "squared", "logistic"])
 def test_newton_steps_converge_quadratically(loss, regularizer):
     """From a point whose active set is right, the distance to the solution is squared by each step."""
     problem = make_problem(loss=loss, regularizer=regularizer, n=20, seed=4)
