@@ -317,8 +317,9 @@ def test_a_round_with_a_rounder_loss_is_its_newton_system():
 
 
 def test_what_a_step_asks_of_rows_is_summed_over_blocks_and_machines():
-    shard, whole, _, some, v, b = two_machines(np.asarray)
-    shard.score(v, b)
+    shard, whole, y, some, v, b = two_machines(np.asarray)
+    margins = 1.0 - y * (whole @ v[0] + b[0]), 1.0 + y[some] * (whole[some] @ v[1] + b[1])
+    assert shard.score(v, b).sums[0] == pytest.approx(sum(np.maximum(0.0, margin).sum() for margin in margins))
     shard.begin(0.1, np.zeros(2))
     shard.assemble(0.0, False, np.ones(4), 10.0, np.inf, 2)
     each, dv, db = [np.hstack([whole, np.ones((400, 1))])[own] for own in (slice(None), some)], v[::-1], b[::-1]
