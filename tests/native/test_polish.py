@@ -150,6 +150,10 @@ def test_samples_enter_and_leave_their_bounds():
     assert abs(fine.certificate.relative_gap) <= 1e-12
     assert fine.dual_coef[at_zero[0]] == 0.0
     np.testing.assert_allclose(fine.dual_coef, best.dual_coef, atol=1e-5)
+    beta[free[0]] = best.dual_coef[free[0]]  # only one too many is free: the first step takes it to its bound
+    *_, last = _polish.newton(problem, problem.regularizer, Point(beta, best.weights, best.intercept))
+    certificate = certify(problem, last.dual_coef, weights=last.weights, intercept=last.intercept)
+    assert abs(certificate.relative_gap) <= 1e-8
 
 
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(4 / 3), Groups(PAIRS, 0.5, 0.5), Mahalanobis(np.eye(4))], ids=str)
