@@ -20,7 +20,7 @@ one thing taken from float64, with its error bound for rounding to nearest.
 A certificate has the fields of its format and no other, each once and of its type, and numbers in the spelling of
 `float.hex`; of an archive that holds two members for one name nothing is read, since readers differ in which they take.
 
-Exit codes: 0 confirmed, 1 not confirmed, 2 the files cannot be read, or state no problem.
+Exit codes: 0 confirmed, 1 not confirmed, 2 the files cannot be read, or state no problem, or nobody can be told.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ import warnings
 import zipfile
 import zlib
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, localcontext
 from fractions import Fraction
 from functools import partial
@@ -96,9 +97,19 @@ class Refuted(Exception):
     """Something that the certificate claims could not be confirmed."""
 
 
+class Unwritten(Exception):
+    """Standard output takes nothing: the disk is full, or the reader is gone."""
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Check one certificate; prints one line for each thing confirmed, and the verdict."""
-    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        return _check(list(sys.argv[1:] if arguments is None else arguments))
+    except Unwritten as fault:
+        return _say(UNREADABLE, f"the verdict cannot be written to standard output: {fault}")
+
+
+def _check(given: list[str]) -> int:
     if {"-h", "--help"} & set(given):
         return _say(CONFIRMED, f"usage: {_USAGE}\n\n{__doc__ or ''}")  # python -OO has none
     paths = [Path(argument) for argument in given]
@@ -132,7 +143,18 @@ def _say(code: int, line: str) -> int:
     """Doubts and damage quote files and their names, in which a line "CONFIRMED" would be taken for the verdict."""
     if code != CONFIRMED:
         line = "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in line)
-    (sys.stderr if code == UNREADABLE else sys.stdout).write(line + "\n")
+    stream = sys.stderr if code == UNREADABLE else sys.stdout
+    if stream is None:  # closed: the exit code says it
+        return code
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        stream.write(line.encode(encoding, "backslashreplace").decode(encoding) + "\n")
+        stream.flush()
+    except OSError as fault:
+        with suppress(OSError):  # else Python tries once more when it ends, and fails
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        if code != UNREADABLE:
+            raise Unwritten(fault) from fault
     return code
 
 

@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 sys.stdout.flush()
             return BAD_INPUT if arguments.astray else PASSED if passed else NOT_PASSED
         except (MKLError, OSError, MemoryError) as error:
-            if isinstance(error, BrokenPipeError) and _unread():
+            if isinstance(error, OSError) and _unread(error):
                 return UNREAD
             _say(f"error: {_one_line(error)}")
             return BAD_INPUT
@@ -92,14 +92,16 @@ def _interrupted_by_signals() -> Iterator[None]:
             timer.join()
 
 
-def _unread() -> bool:
+def _unread(error: OSError) -> bool:
     """Whether the reader of the output is gone, as after `| head`, which is no verdict and no error."""
     try:
-        sys.stdout.write("\n")  # what has failed once is not tried again by flushing alone
+        if isinstance(error, BrokenPipeError):
+            sys.stdout.write("\n")  # what has failed once is not tried again by flushing alone
         sys.stdout.flush()
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # for what is left when Python ends
-        return True
+    except OSError as fault:
+        with suppress(OSError):  # for what is left when Python ends, also on a full disk
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return isinstance(fault, BrokenPipeError)
     return False
 
 

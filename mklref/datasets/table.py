@@ -156,12 +156,8 @@ def _as_wide(path: Path, width: int, rows: Rows) -> Rows:
 
 def opened(path: Path, mode: str, **options: Any) -> Any:
     """A table, packed or not, that can be read from its beginning again."""
+    _require_rereadable(path)
     file = (gzip.open if ending(path) == ".gz" else open)(path, mode, **options)
-    if not file.seekable():
-        file.close()
-        raise InvalidInput(
-            f"{path} is a pipe, which can be read only once. Write its content to a file, and give that."
-        )
     with path.open("rb") as raw:
         begins = raw.read(8)
     for mark, (kind, remedy) in _NO_TABLES.items():
@@ -171,9 +167,18 @@ def opened(path: Path, mode: str, **options: Any) -> Any:
     return file
 
 
+def _require_rereadable(path: Path) -> None:
+    """Refuse a pipe before it is opened: that waits for a writer, and what was read once does not come again."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise InvalidInput(
+            f"{path} is a pipe or a device, which can be read only once. Write its content to a file, and give that."
+        )
+
+
 def _cells(path: Path, encoding: str, separator: str | None) -> Rows:
     """The rows that are not blank."""
     try:
+        _require_rereadable(path)
         require_room(path, gzip_size(path, limit()) if ending(path) == ".gz" else path.stat().st_size, limit())
         with opened(path, "rt", encoding=encoding, newline="") as file:
             delimiter = separator or _delimiter(lines_of(file, path))

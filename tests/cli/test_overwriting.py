@@ -6,6 +6,7 @@ import io
 import json
 import os
 import signal
+import subprocess
 import sys
 from argparse import Namespace
 from pathlib import Path
@@ -266,6 +267,22 @@ def test_a_report_on_a_directory_needs_its_extra_before_the_work(tmp_path, monke
     monkeypatch.setattr(report, "find_spec", lambda name: None if name == "jinja2" else object())
     line = refused(["certify", str(tmp_path), str(tmp_path), "--report", str(tmp_path / "page.html")])
     assert "a report needs jinja2" in line
+
+
+FULL = Path("/dev/full")
+
+
+@pytest.mark.skipif(not FULL.exists(), reason="no disk that is always full")
+@pytest.mark.parametrize("command", [["list"], ["solve", *SMALL]])
+def test_a_full_disk_is_one_line_and_exit_code_2(command):
+    """Not two more lines, and 120, of Python, which writes once more when it ends."""
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with FULL.open("wb") as out:
+        done = subprocess.run(
+            [sys.executable, "-P", "-m", "mklref", *command],
+            stdout=out, stderr=subprocess.PIPE, text=True, env=environment, check=False,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (2, "mklref: error: No space left on device\n")
 
 
 def test_a_terminal_that_knows_ascii_alone_gets_numbers_for_other_characters(tmp_path, monkeypatch):

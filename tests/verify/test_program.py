@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import json
+import os
 import re
 import subprocess
 import sys
@@ -235,6 +236,35 @@ def test_what_is_quoted_is_no_line_of_its_own(case, files, capsys):
     files[0].write_text(json.dumps(changed(facts, "claim", "delta", to="\nCONFIRMED\n")))
     assert verify.main([str(files[0])]) == 2
     assert capsys.readouterr().err.count("\n") == 1
+
+
+def test_an_output_that_knows_ascii_alone_gets_numbers_for_other_characters(case, files, monkeypatch):
+    problem, _ = case
+    np.savez(files[1].with_name("é.npz"), kernels=problem.kernels.dense(), y=-problem.y)
+    out = io.TextIOWrapper(io.BytesIO(), encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    assert verify.main([str(files[0]), str(files[1].with_name("é.npz"))]) == 1
+    out.seek(0)
+    assert r"\xe9.npz is not the array that was certified" in out.read()
+
+
+@pytest.mark.parametrize(("stream", "code"), [("stdout", 0), ("stderr", 2)])
+def test_without_a_stream_the_exit_code_is_the_verdict(files, monkeypatch, capsys, stream, code):
+    monkeypatch.setattr(sys, stream, None)
+    assert verify.main([str(file) for file in files] if code == 0 else []) == code
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.skipif(not (full := Path("/dev/full")).exists(), reason="no disk that is always full")
+def test_a_verdict_that_cannot_be_written_is_no_certificate_that_cannot_be_read(files):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with full.open("wb") as out:
+        done = subprocess.run(
+            [sys.executable, verify.__file__, *map(str, files)],
+            stdout=out, stderr=subprocess.PIPE, text=True, env=environment, check=False,
+        )  # fmt: skip
+    said = "the verdict cannot be written to standard output: [Errno 28] No space left on device\n"
+    assert (done.returncode, done.stderr) == (2, said)
 
 
 def test_the_file_that_cannot_be_read_is_named(files, capsys):
