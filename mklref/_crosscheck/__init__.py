@@ -87,7 +87,8 @@ def crosscheck(
     InvalidParameter
         A tolerance outside (0, 1), an unknown name, no formulation or solver at all, no process, no time.
     InvalidType
-        `problem` is none; `formulations` or `solvers` is a single string; a tolerance is no number.
+        `problem` is none, or no other process can have it; `formulations` or `solvers` is a single string; a tolerance
+        is no number.
     NotApplicable
         A requested formulation does not cover the problem; the message says why.
 

@@ -12,6 +12,7 @@ from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, contextmanager
+from pickle import PicklingError
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from mklref._conic.scaling import Factors, factorize
 from mklref._crosscheck.row import NATIVE, Row
 from mklref._threads import filtering
 from mklref.certificate.allowance import entries_error
-from mklref.exceptions import FalseClaim, MKLError, SolverFailure, noting_warnings
+from mklref.exceptions import FalseClaim, InvalidType, MKLError, SolverFailure, noting_warnings
 
 
 class Job(NamedTuple):
@@ -126,13 +127,29 @@ def _process(jobs: Sequence[Job]) -> Iterator[ProcessPoolExecutor]:
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     pool = ProcessPoolExecutor(1, context, _start, (jobs,))
     try:
-        # Python 3.12 warns of threads at a fork; those of BLAS, the only ones, end before it and start anew after.
-        with filtering("ignore", DeprecationWarning), _deaf():
-            first = pool.submit(os.getpid)  # which starts it
-        first.result()
+        _begin(pool)
         yield pool
     finally:
         _end(pool)
+
+
+def _begin(pool: ProcessPoolExecutor) -> None:
+    """Start its process, which gets the jobs as a copy, or where it is not forked as a pickle, and the script anew."""
+    try:
+        # Python 3.12 warns of threads at a fork; those of BLAS, the only ones, end before it and start anew after.
+        with filtering("ignore", DeprecationWarning), _deaf():
+            first = pool.submit(os.getpid)
+        first.result()
+    except BrokenProcessPool as ended:
+        raise SolverFailure(
+            "a process for rows ended as it began: for lack of memory or, where none is forked, as it ran the script "
+            "that began it. Put what that does below `if __name__ == '__main__':`, or leave out processes and max_time."
+        ) from ended
+    except (AttributeError, PicklingError, TypeError) as local:
+        raise InvalidType(
+            f"problem cannot be sent to another process: {local}. Define classes and functions of your own at the top "
+            "of a module, or leave out processes and max_time."
+        ) from local
 
 
 def _end(pool: ProcessPoolExecutor) -> None:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import csv
 import json
+import multiprocessing
+import os
 import re
+import subprocess
+import sys
 from argparse import Namespace
 from pathlib import Path
 from unittest.mock import Mock
@@ -20,9 +24,9 @@ from mklref.cli import fit, main, others
 from mklref.cli.options import COSTS, NORMS, SAMPLES, parser
 from mklref.cli.problem import Input, read, targets_for_loss
 from mklref.cli.table import read_messy
-from mklref.exceptions import SolverFailure
+from mklref.exceptions import InvalidType, SolverFailure
 from mklref.kernels import from_specification
-from mklref.losses import as_loss
+from mklref.losses import Hinge, as_loss
 from mklref.problem import Problem
 from mklref.solution import Solution
 
@@ -180,6 +184,35 @@ def test_a_fault_in_every_cvxpy_program_has_exit_code_1(monkeypatch, fault, word
         assert label in verdict
     assert word in verdict
     assert "optimal" in out  # the native row
+
+
+UNGUARDED = """
+import multiprocessing, sys
+spawn = multiprocessing.get_context("spawn")
+multiprocessing.get_context = lambda method: spawn
+import mklref
+from makers import make_problem
+mklref.crosscheck(make_problem(n=20, M=3), formulations=["dual"], solvers=["CLARABEL"], processes=2)
+"""
+
+
+def test_a_script_that_a_process_would_run_anew_is_told_so():
+    """Here it stands in no file: the process looks for it, and ends."""
+    paths = os.pathsep.join([str(Path(mklref.__file__).parents[1]), str(Path(__file__).parents[1])])
+    options = {"env": {**os.environ, "PYTHONPATH": paths}, "capture_output": True, "text": True, "check": False}
+    done = subprocess.run([sys.executable, "-P"], input=UNGUARDED, **options)
+    assert "SolverFailure: a process for rows ended as it began" in done.stderr
+    assert "below `if __name__ == '__main__':`" in done.stderr
+
+
+def test_a_problem_that_no_other_process_can_have_is_named(monkeypatch):
+    class Local(Hinge):
+        """Of this function alone."""
+
+    spawn = multiprocessing.get_context("spawn")
+    monkeypatch.setattr(multiprocessing, "get_context", lambda method: spawn)
+    with pytest.raises(InvalidType, match=r"problem cannot be sent to another process: .*Local.* max_time\."):
+        mklref.crosscheck(make_problem(n=20, M=3, loss=Local()), max_time=60.0)
 
 
 def test_rows_in_processes_are_those_of_one(tmp_path):
