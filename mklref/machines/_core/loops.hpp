@@ -11,10 +11,12 @@
 #include <vector>
 
 // Hot functions are compiled for several instruction sets and chosen when the library is loaded.
-#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__gnu_linux__)
-#define MKLREF_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
-#else
+#if !defined(__GNUC__) || defined(__clang__) || !defined(__x86_64__) || !defined(__gnu_linux__)
 #define MKLREF_CLONES
+#elif __GNUC__ < 12  // which cannot choose by level
+#define MKLREF_CLONES __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define MKLREF_CLONES __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #endif
 
 // What they call is compiled with them.
