@@ -308,7 +308,7 @@ def test_without_the_whole_history_no_commit_is_looked_up(history, tmp_path, mon
 def test_tables_of_problems_and_peers_are_made_of_the_stored_results(generate, tmp_path, monkeypatch):
     generate.problem_tables(tmp_path)
     generate.peers_table(tmp_path)
-    problems, proven, peers = ((tmp_path / f"{name}.md").read_text() for name in ("problems", "proven", "peers"))
+    problems, proven, peers = ((tmp_path / f"{name}.md").read_text("utf-8") for name in ("problems", "proven", "peers"))
     assert "| wine-178-hinge-p-1 | 178 | 18 | hinge | `Lp(1)` | 10 | 11.2802994491(646…705) |" in problems
     assert problems.count("\n") == 2 + 30
     assert "| `block_norm` |" in proven
@@ -320,7 +320,7 @@ def test_tables_of_problems_and_peers_are_made_of_the_stored_results(generate, t
     )
     monkeypatch.setattr("validation.peers.gaps.STORED", tmp_path / "rows.json")
     generate.peers_table(tmp_path)
-    assert "Measured 2026-01-01 to 2026-01-02 on A and B: seconds" in (tmp_path / "peers.md").read_text()
+    assert "Measured 2026-01-01 to 2026-01-02 on A and B: seconds" in (tmp_path / "peers.md").read_text("utf-8")
     assert generate.reached([{"gap": 1e-3, "seconds": 2.0}, {"gap": 1e-2, "seconds": 1.0}]) == "(1e-03, 2)"
 
 
@@ -329,7 +329,7 @@ def test_pages_of_formulations_hold_statement_and_source(generate, tmp_path):
     pages.mkdir()
     generate.formulation_pages(pages)
     assert sorted(page.stem for page in pages.iterdir()) == sorted(FORMULATIONS)
-    page = (pages / "qcqp.rst").read_text()
+    page = (pages / "qcqp.rst").read_text("utf-8")
     assert "Recovery: theta_m is the multiplier" in page
     assert ":doc:`mixed_norm`" in page
     parts = [
@@ -344,7 +344,7 @@ def test_pages_of_formulations_hold_statement_and_source(generate, tmp_path):
     ]
     assert sorted(parts, key=page.index) == parts
     source, first = re.search(r"literalinclude:: (\S+)\n.*\n +:lines: (\d+)-", page).groups()
-    code = (pages / source).read_text().splitlines()[int(first) - 1 :]
+    code = (pages / source).read_text("utf-8").splitlines()[int(first) - 1 :]
     assert code[0] == "from __future__ import annotations"
 
 

@@ -340,7 +340,7 @@ def test_json_and_report(tmp_path, monkeypatch):
     assert content["checks"][0]["problem"]["names"] == ["linear", "rbf:1", "rbf:4"]
     assert content["facts"]["samples"] == "30 of 569, drawn with seed 0"
     assert "cvxpy" in content["facts"]["versions"]
-    page = files[1].read_text()
+    page = files[1].read_text("utf-8")
     assert page.count("<svg") == 8
     assert "30 of 569" in page
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 from types import SimpleNamespace
 
 import h5py
@@ -53,7 +54,7 @@ def test_matrices_on_disk_are_read_by_rows(X, tmp_path, kind):
     y = np.where(X[:, 0] > 3.0, 1.0, -1.0)
     found, expected = (solve(Problem(one, y), tol=1e-6).certificate for one in (stack, held))
     agree(found, expected)
-    if kind != "list":
+    if kind != "list" and sys.platform != "win32":  # where what is open cannot be renamed
         path = tmp_path / {"hdf5": "K.h5", "zarr": "K.zarr", "zip": "K.zip", "memmap": "K.npy"}[kind]
         path.rename(tmp_path / "elsewhere")
         with pytest.raises(KernelsLost, match=rf"{path.name} vanished while its kernels were in use"):

@@ -339,7 +339,7 @@ def test_certify_takes_directories(vectors, tmp_path, run):
     printed = run(["certify", str(folder), str(bad), "--report", str(page), "--save", str(rows)], 1).out
     assert "wrong scale of C: it is optimal for 2 times C" in printed.replace("\n", " ")
     assert "1 failed" in printed
-    assert "<table>" in page.read_text()
+    assert "<table>" in page.read_text("utf-8")
     assert json.loads(rows.read_text())["passed"] is False
     next(bad.glob("hinge-l1.*")).unlink()
     assert main(["certify", str(folder), str(bad)]) == 0
