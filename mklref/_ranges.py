@@ -112,9 +112,7 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
             f"ranges are those of sparse weights, Lp(1), and the regulariser is {problem.regularizer}: weights of "
             "Lp(p) with p > 1 are unique, and for other regularisers ranges are not computed."
         )
-    slack = checked_number(
-        "slack", slack, "[1e-8, inf)", lambda x: 1e-8 <= x < np.inf, "rounding errors are above less."
-    )
+    slack = checked_number("slack", slack, "[1e-8, inf)", "rounding errors are above less.")
     check_start(problem, solution, "solution")
     if not solution.weights.any():
         raise InvalidInput(

@@ -35,12 +35,28 @@ def checked_real(label: str, value: Any, remedy: str) -> float:
         return np.inf if number > 0 else -np.inf
 
 
-def checked_number(label: str, value: Any, interval: str, inside: Callable[[float], bool], remedy: str) -> float:
-    """`value` as a float if it is a number in the interval that float64 can hold."""
+def checked_number(
+    label: str, value: Any, interval: str, remedy: str, inside: Callable[[float], bool] | None = None
+) -> float:
+    """`value` as a float if it is a number in the interval that float64 can hold.
+
+    The interval is written as in mathematics, such as "(0, inf]"; `inside` is for one that is written otherwise.
+    """
     number = checked_real(label, value, f"give a number in {interval}: {remedy}")
-    if not inside(number) or (np.isinf(number) and not isinstance(value, float | np.floating)):
+    within = _holds(interval, number) if inside is None else inside(number)
+    if not within or (np.isinf(number) and not isinstance(value, float | np.floating)):
         raise InvalidParameter(f"{label} = {shown(value)} must lie in {interval}: {remedy}")
     return number
+
+
+def _holds(interval: str, x: float) -> bool:
+    low, high = map(float, interval[1:-1].split(","))
+    return (low < x if interval[0] == "(" else low <= x) and (x < high if interval[-1] == ")" else x <= high)
+
+
+def check_field(thing: Any, name: str, interval: str, remedy: str) -> None:
+    """Make a field of a frozen dataclass a float, `checked_number` in the interval."""
+    object.__setattr__(thing, name, checked_number(name, getattr(thing, name), interval, remedy))
 
 
 def shown(value: Any) -> str:
@@ -63,12 +79,12 @@ def written(x: float) -> str:
 
 def checked_positive(label: str, value: Any, remedy: str = "give a positive finite number.") -> float:
     """`value` as a float if it is positive and finite, else `InvalidParameter`."""
-    return checked_number(label, value, "(0, inf)", lambda x: 0.0 < x < np.inf, remedy)
+    return checked_number(label, value, "(0, inf)", remedy)
 
 
 def checked_tolerance(label: str, value: Any, meaning: str = "a relative duality gap, for instance 1e-6.") -> float:
     """`value` as a float if it lies in (0, 1), else `InvalidParameter`: with a gap of 1 anything is optimal."""
-    return checked_number(label, value, "(0, 1)", lambda x: 0.0 < x < 1.0, meaning)
+    return checked_number(label, value, "(0, 1)", meaning)
 
 
 def checked_count(label: str, value: Any, least: int, remedy: str) -> int:
@@ -192,10 +208,8 @@ def checked_limits(
 
 def checked_time(max_time: Any) -> float | None:
     """`max_time` as a float, or None; `InvalidParameter` unless it is positive."""
-    if max_time is None:
-        return None
-    return checked_number(
-        "max_time", max_time, "(0, inf]", lambda seconds: seconds > 0.0, "seconds, or None for no limit."
+    return (
+        None if max_time is None else checked_number("max_time", max_time, "(0, inf]", "seconds, or None for no limit.")
     )
 
 

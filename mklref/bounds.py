@@ -272,7 +272,7 @@ def _checked_kernels(kernels: Any) -> KernelStack:
 
 
 def _checked_p(p: Any, label: str = "p") -> float:
-    return checked_number(label, p, "[1, inf]", lambda q: q >= 1.0, "below 1 the ball of weights is not convex.")
+    return checked_number(label, p, "[1, inf]", "below 1 the ball of weights is not convex.")
 
 
 def _checked_sizes(n_samples: Any, n_kernels: Any, kernel_radius: Any) -> tuple[int, int, float]:
@@ -321,10 +321,8 @@ def risk_bound(
     InvalidType, InvalidParameter
         Numbers that are none, or out of range.
     """
-    risk = checked_number(
-        "empirical_risk", empirical_risk, "[0, 1]", lambda r: 0.0 <= r <= 1.0, "the mean of a loss with these values."
-    )
-    probability = checked_number("delta", delta, "(0, 1)", lambda d: 0.0 < d < 1.0, "the probability of failure.")
+    risk = checked_number("empirical_risk", empirical_risk, "[0, 1]", "the mean of a loss with these values.")
+    probability = checked_number("delta", delta, "(0, 1)", "the probability of failure.")
     L, C = checked_positive("lipschitz", lipschitz), checked_positive("radius", radius)
     complexity = complexity_bound(n_samples, n_kernels, p, kernel_radius=kernel_radius)
     return risk + 2.0 * L * C * complexity + math.sqrt((math.log(2.0) - math.log(probability)) / (2.0 * n_samples))

@@ -219,7 +219,7 @@ class Compiled:
         """Solve, at another C if one is given; otherwise as `reference.solve`."""
         problem = self.problem if C is None else self.problem.replace(C=C)
         checked_flag("polish", polish)
-        tol = checked_number("tol", tol, "[0, inf]", lambda x: x >= 0.0, "a relative duality gap.")
+        tol = checked_number("tol", tol, "[0, inf]", "a relative duality gap.")
         best, failures = first_confirmed(
             solver, lambda name: self._solve_with(name, problem, tol, polish, solver_options)
         )

@@ -14,7 +14,7 @@ import pickle
 import re
 import sys
 import types
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from fractions import Fraction
 from functools import partial
 from typing import NamedTuple
@@ -234,7 +234,14 @@ def test_numbers_of_any_kind_are_taken():
     assert checked_positive("x", np.float32(0.5)) == 0.5
     assert checked_positive("x", np.int64(3)) == 3.0
     assert checked_count("x", np.int8(3), 1, "some.") == 3
-    assert checked_number("x", np.inf, "[1, inf]", lambda x: x >= 1.0, "any.") == np.inf
+    assert checked_number("x", np.inf, "[1, inf]", "any.") == np.inf
+
+
+@pytest.mark.parametrize("interval", ["[0, 1]", "(0, 1]", "[0, 1)", "(0, 1)"])
+def test_an_end_is_inside_where_its_bracket_is_square(interval):
+    for end, bracket in ((0.0, interval[0]), (1.0, interval[-1])):
+        with nullcontext() if bracket in "[]" else pytest.raises(InvalidParameter, match="must lie in"):
+            checked_number("x", end, interval, "any.")
 
 
 @pytest.mark.parametrize("tol", [0.0, 1.0])
@@ -259,7 +266,7 @@ def test_tolerances_and_limits_of_any_kind_are_those_of_python(kind):
 @pytest.mark.parametrize("huge", [10**400, -(10**400)])
 def test_an_integer_beyond_float64_is_outside_and_is_not_printed(huge):
     with pytest.raises(InvalidParameter, match=r"x = an integer beyond 1e\+30 must lie in \[1, inf\]") as caught:
-        checked_number("x", huge, "[1, inf]", lambda x: x >= 1.0, "any.")
+        checked_number("x", huge, "[1, inf]", "any.")
     assert len(str(caught.value)) < 100
 
 

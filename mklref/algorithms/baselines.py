@@ -196,7 +196,7 @@ def easymkl(problem: Problem, train: Train, *, lam: float = 0.5) -> Solution:
     _check("easymkl", problem)
     require(problem.loss.targets == "labels", "easymkl", problem, "labels", "For real targets use kernel_alignment.")
     remedy = "it is the share of ||gamma||^2; for the hard margin take it small, for the class means close to 1."
-    lam = checked_number("lam", lam, "(0, 1)", lambda share: 0.0 < share < 1.0, remedy)
+    lam = checked_number("lam", lam, "(0, 1)", remedy)
     margin = problem.replace(loss="squared_hinge", C=(1.0 - lam) / lam, intercept=True, sample_weight=None)
     gamma = train(margin, np.ones(problem.n_kernels)).dual_coef
     squares = np.maximum(problem.kernels.quadratic(gamma), 0.0)

@@ -29,7 +29,7 @@ def level(run: Run, *, position: float = 0.9) -> Iterator[Point]:
     position : float
         Where the level lies between the bounds, in (0, 1): near 1 steps are short, at 0 they would be those of `silp`.
     """
-    position = checked_number("position", position, "(0, 1)", lambda x: 0.0 < x < 1.0, "between the bounds.")
+    position = checked_number("position", position, "(0, 1)", "between the bounds.")
     theta = run.start
     cuts: list[Point] = []
     master = None

@@ -86,7 +86,7 @@ def checked_intercepts(problem: Problem, intercept: Any) -> list[float]:
     if not problem.several:
         remedy = "leave it out for the best one."
         number = intercept.item() if type(intercept) is np.ndarray and intercept.size == 1 else intercept
-        values = [checked_number("intercept", number, "(-inf, inf)", np.isfinite, remedy)]
+        values = [checked_number("intercept", number, "(-inf, inf)", remedy)]
     else:
         values = checked_array(intercept, "intercept", (len(problem.machines),), ", one for each machine").tolist()
     for value in values:

@@ -90,7 +90,7 @@ def certify_rigorously(
     penalty_terms.require_supported(problem.regularizer)
     if backend is not None:
         checked_choice("backend", backend, BACKENDS)
-    tol = checked_number("tol", tol, "[0, inf)", lambda x: 0.0 <= x < math.inf, "the relative gap that is wanted.")
+    tol = checked_number("tol", tol, "[0, inf)", "the relative gap that is wanted.")
     errors = problem.kernels.entry_errors
     evaluated = errors is not None
     if errors is not None and not np.all(np.isfinite(errors)):

@@ -76,7 +76,7 @@ class Bounds:
         InvalidParameter
             If tol is negative or not a number.
         """
-        tol = checked_number("tol", tol, "[0, inf]", lambda x: x >= 0.0, "a relative duality gap.")
+        tol = checked_number("tol", tol, "[0, inf]", "a relative duality gap.")
         return -min(tol, _GOOD) <= self.relative_gap <= tol
 
     def explain(self) -> str:

@@ -11,7 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 
 from mklref._names import require_one_order
 from mklref._typing import Array
-from mklref._validate import as_one_kind, checked_choice, checked_number, require_unmasked, shown
+from mklref._validate import as_one_kind, checked_choice, checked_positive, require_unmasked, shown
 from mklref.estimators.base import BaseMKL, Part
 from mklref.estimators.samples import own_errors, readable, require_present
 from mklref.exceptions import InvalidParameter, InvalidTarget
@@ -187,10 +187,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
             raise InvalidParameter(f"class_weight names {unknown[0]!r}, which is no class; there are {there}.")
         weights = np.ones(len(classes))
         for k, label in enumerate(self.classes_):
-            within, says = lambda x: 0.0 < x < np.inf, "to do without a class leave its samples out."
-            weights[k] = checked_number(
-                f"class_weight[{self.classes_.tolist()[k]!r}]", given.get(label, 1.0), "(0, inf)", within, says
-            )
+            name, says = f"class_weight[{self.classes_.tolist()[k]!r}]", "to do without a class leave its samples out."
+            weights[k] = checked_positive(name, given.get(label, 1.0), says)
         return weights
 
     def decision_function(self, X: Any) -> Array:

@@ -73,7 +73,7 @@ def regularizer_of(norm: Any, groups: Mapping[str, Sequence[int]] | None) -> Reg
         return Groups(list(groups.values()), 0.5, 0.5)
     if not isinstance(norm, bool) and isinstance(norm, numbers.Real):
         remedy = "p of the norm of the weights, 1 is sparse, inf the plain sum."
-        return Lp(checked_number("norm", norm, "[1, inf]", lambda p: p >= 1.0, remedy))
+        return Lp(checked_number("norm", norm, "[1, inf]", remedy))
     if isinstance(norm, str) and norm not in NAMED:
         raise InvalidParameter(
             f"norm = {norm!r} is unknown; give p as a number in [1, inf], one of the names "

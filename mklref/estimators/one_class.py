@@ -75,8 +75,7 @@ class MKLOneClass(OutlierMixin, BaseMKL):  # type: ignore[misc]
 
     def _checked_data(self, X: Any, y: Any) -> tuple[Any, Any]:
         """Samples, and 1 for each as its target."""
-        share = "the share of samples that may lie outside."
-        checked_number("nu", self.nu, "(0, 1]", lambda x: 0.0 < x <= 1.0, share)
+        checked_number("nu", self.nu, "(0, 1]", "the share of samples that may lie outside.")
         if (
             checked_flag("center", self.center) and self.normalize != "spherical"
         ):  # beta_i = c_i / sum c is feasible, K_m beta = 0

@@ -167,8 +167,8 @@ def checked_weights(sample_weight: Any, n: int) -> Array | None:
             f"sample_weight is {sample_weight!r}; give a number for each sample, or a classifier class_weight."
         )
     if isinstance(sample_weight, numbers.Number):
-        inside, one = lambda x: 0.0 <= x < np.inf, "one number is the weight of every sample."
-        sample_weight = np.full(n, checked_number("sample_weight", sample_weight, "[0, inf)", inside, one))
+        remedy = "one number is the weight of every sample."
+        sample_weight = np.full(n, checked_number("sample_weight", sample_weight, "[0, inf)", remedy))
     given = (as_array if isinstance(sample_weight, list | tuple) else readable)(sample_weight, "sample_weight")
     with own_errors():
         weight = check_array(given, ensure_2d=False, dtype=np.float64, input_name="sample_weight")

@@ -353,7 +353,7 @@ class Stationarity:
         InvalidParameter
             If tol is negative or not a number.
         """
-        allowed = checked_number("tol", tol, "[0, inf]", lambda t: t >= 0.0, "a residual of stationarity.")
+        allowed = checked_number("tol", tol, "[0, inf]", "a residual of stationarity.")
         return self.residual <= allowed and self.rounding <= allowed
 
     def __str__(self) -> str:

@@ -8,7 +8,15 @@ import numpy as np
 
 from mklref._names import last_names, require_named, require_one_order
 from mklref._typing import Array, FloatArray
-from mklref._validate import checked_array, checked_flag, checked_number, checked_rng, checked_targets, read_only
+from mklref._validate import (
+    checked_array,
+    checked_flag,
+    checked_number,
+    checked_positive,
+    checked_rng,
+    checked_targets,
+    read_only,
+)
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType, NotApplicable
 from mklref.kernels.factorisation import factor_in_place
 from mklref.kernels.stack import ArrayStack, stack
@@ -177,8 +185,8 @@ class EvidenceProblem(Frozen):
             "noise_floor",
             floor,
             f"(0, noise_variance = {self.noise_variance:g}]",
-            lambda least: 0.0 < least <= self.noise_variance,
             "a smaller variance than this is not tried, and the given one is where to start.",
+            lambda least: 0.0 < least <= self.noise_variance,
         )
 
     def __repr__(self) -> str:
@@ -206,7 +214,7 @@ def checked_problem(problem: Any) -> EvidenceProblem:
 def checked_variance(label: str, value: Any) -> float:
     """A noise variance as a float, or `InvalidParameter`."""
     remedy = "the variance sigma_y^2 of the noise. Without noise the covariance may be singular; give a small one."
-    return checked_number(label, value, "(0, inf)", lambda s: 0.0 < s < np.inf, remedy)
+    return checked_positive(label, value, remedy)
 
 
 def _checked_kernels(kernels: Any) -> ArrayStack:

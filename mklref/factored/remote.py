@@ -87,7 +87,7 @@ class DistributedStack(FactorStack):
         return made
 
     def _begin(self, client: Any, sources: Sequence[Any], timeout: float) -> None:
-        timeout = checked_number("timeout", timeout, "(0, inf]", lambda x: x > 0.0, "seconds that a shard may take.")
+        timeout = checked_number("timeout", timeout, "(0, inf]", "seconds that a shard may take.")
         try:
             self.cluster = Cluster(client, sources, timeout)
             told = self.cluster.persistently(lambda: [self.cluster.ask(k, "describe") for k in range(len(sources))])

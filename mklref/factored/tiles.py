@@ -60,7 +60,7 @@ class DistributedLazyStack(LazyStack):
     def __init__(self, stack: LazyStack, *, client: Any, tiles: int | None = None, timeout: float = TIMEOUT) -> None:
         if not isinstance(stack, LazyStack):
             raise InvalidType(f"stack is {type(stack).__name__}; give a LazyStack: family.fit(X, storage='lazy').")
-        timeout = checked_number("timeout", timeout, "(0, inf]", lambda x: x > 0.0, "seconds that a product may take.")
+        timeout = checked_number("timeout", timeout, "(0, inf]", "seconds that a product may take.")
         check_client(client)
         super().__init__(stack.fitted, cache=stack.cache, precision=stack.precision)
         self.client, self.timeout, self.sample_names = client, timeout, stack.sample_names

@@ -358,7 +358,7 @@ def cholesky(family: KernelFamily, X: Any, *, rank: int = 200, tol: float = 1e-3
         raise InvalidType(f"family is {type(family).__name__}; give for instance kernels.gaussian([1.0, 2.0]).")
     checked_flag("keep", keep)
     rank = checked_count("rank", rank, 1, "columns of each factor.")
-    tol = checked_number("tol", tol, "[0, 1)", lambda x: 0.0 <= x < 1.0, "the share of the trace that may be missing.")
+    tol = checked_number("tol", tol, "[0, 1)", "the share of the trace that may be missing.")
     raw = FittedFamily.of(family, X)
     makers = [CholeskyFactor(kernel, rank, tol).fit(raw.samples) for kernel in raw.kernels]
     sources = [Source(raw.samples, f"factor {name!r}", maker) for maker, name in zip(makers, raw.names, strict=True)]

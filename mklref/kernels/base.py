@@ -23,7 +23,7 @@ import numpy as np
 from mklref import _display
 from mklref._names import along, names_in
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, checked_choice, checked_number
+from mklref._validate import as_float_array, check_field, checked_choice
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels.transforms import Normalization, Normalizer
 
@@ -366,8 +366,7 @@ class Multiples(KernelFamily):
     factor: float
 
     def __post_init__(self) -> None:
-        checked = checked_number("factor", self.factor, "(0, inf)", lambda x: 0.0 < x < math.inf, "K is semidefinite.")
-        object.__setattr__(self, "factor", checked)
+        check_field(self, "factor", "(0, inf)", "K is semidefinite.")
 
     def expand(self, variables: Sequence[str]) -> tuple[Kernel, ...]:
         return tuple(Multiple((kernel,), self.factor) for kernel in self.family.expand(variables))

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array, FloatArray
-from mklref._validate import checked_number
+from mklref._validate import check_field
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels.base import BlockKernel, Kernel
 from mklref.kernels.evaluation import EXP_ERROR
@@ -65,9 +65,7 @@ class Polynomial(BlockKernel):
     offset: float = 1.0
 
     def __post_init__(self) -> None:
-        remedy = "with a negative one the kernel is indefinite."
-        offset = checked_number("offset", self.offset, "[0, inf)", lambda offset: 0.0 <= offset < np.inf, remedy)
-        object.__setattr__(self, "offset", offset)
+        check_field(self, "offset", "[0, inf)", "with a negative one the kernel is indefinite.")
 
     def of_shared(self, values: FloatArray) -> FloatArray:
         base = values + values.dtype.type(self.offset)

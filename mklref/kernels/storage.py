@@ -70,7 +70,7 @@ def checked_cache(cache: Any, n: int) -> int:
         size = float(found[1]) * _UNITS[found[2]]
     remedy = f"the memory that is free: cache='{_shown(_SHARE * free)}' would fit; less means more evaluations."
     inside = lambda x: 0.0 <= x <= min(free, sys.float_info.max)  # noqa: E731
-    return int(checked_number("cache", size, f"[0, {_shown(free)}]", inside, remedy))
+    return int(checked_number("cache", size, f"[0, {_shown(free)}]", remedy, inside))
 
 
 def _shown(size: float) -> str:

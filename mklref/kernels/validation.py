@@ -259,9 +259,9 @@ def check_psd(K: Any, *, tolerance: float | None = None) -> float:
         A tolerance that is not a number, or negative.
     """
     matrix = checked_gram(as_float_array(K, "K"), "K")
-    allowed, remedy = psd_tolerance(matrix), "None for what rounding explains."
+    allowed = psd_tolerance(matrix)
     if tolerance is not None:
-        allowed = checked_number("tolerance", tolerance, "[0, inf)", lambda x: 0.0 <= x < np.inf, remedy)
+        allowed = checked_number("tolerance", tolerance, "[0, inf)", "None for what rounding explains.")
     smallest = smallest_eigenvalue(matrix)
     _require_above(smallest, matrix, "K", allowed)
     return smallest

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_number, checked_positive
+from mklref._validate import check_field
 from mklref.losses.base import PiecewiseQuadratic, cp
 
 
@@ -52,9 +52,7 @@ class _Tube(PiecewiseQuadratic):
     targets: ClassVar[str] = "real"
 
     def __post_init__(self) -> None:
-        remedy = "the half-width of the tube, in units of y."
-        checked = checked_number("epsilon", self.epsilon, "[0, inf)", lambda x: 0.0 <= x < np.inf, remedy)
-        object.__setattr__(self, "epsilon", checked)
+        check_field(self, "epsilon", "[0, inf)", "the half-width of the tube, in units of y.")
 
     @property
     def absolute(self) -> float:
@@ -149,8 +147,7 @@ class Huber(PiecewiseQuadratic):
     smoothness: ClassVar[float] = 1.0
 
     def __post_init__(self) -> None:
-        remedy = "the residual beyond which the loss is linear."
-        object.__setattr__(self, "delta", checked_positive("delta", self.delta, remedy))
+        check_field(self, "delta", "(0, inf)", "the residual beyond which the loss is linear.")
 
     def value(self, t: Array, y: Array) -> Array:
         r = np.abs(y - t)
@@ -192,8 +189,7 @@ class Pinball(PiecewiseQuadratic):
     targets: ClassVar[str] = "real"
 
     def __post_init__(self) -> None:
-        remedy = "the level of the quantile."
-        object.__setattr__(self, "tau", checked_number("tau", self.tau, "(0, 1)", lambda x: 0.0 < x < 1.0, remedy))
+        check_field(self, "tau", "(0, 1)", "the level of the quantile.")
 
     def value(self, t: Array, y: Array) -> Array:
         r = y - t

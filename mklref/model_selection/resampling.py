@@ -224,7 +224,7 @@ def stability(
         Ctrl-C came before the last one was.
     """
     fits, shown = checked_count("fits", fits, 2, "the more, the finer the shares."), checked_verbosity(verbose)
-    share = checked_number("share", share, "(0, 1)", lambda x: 0.0 < x < 1.0, "the part of the rows in each fit.")
+    share = checked_number("share", share, "(0, 1)", "the part of the rows in each fit.")
     checked_params(params)
     if isinstance(model, Pipeline) and len(model):
         before = clone(model[:-1]) if len(model) > 1 else None

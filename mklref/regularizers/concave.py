@@ -21,7 +21,7 @@ import numpy as np
 
 from mklref._own import Stated
 from mklref._typing import Array
-from mklref._validate import checked_number
+from mklref._validate import check_field
 from mklref.exceptions import InvalidType, NotApplicable
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import (
@@ -227,7 +227,7 @@ class PowerRoot(ConcaveFunction):
 
     def __post_init__(self) -> None:
         remedy = "for p < 1, g(rho^2) is not convex; for negative p, that is q > 2, g is not concave: use BlockNorm(q)."
-        object.__setattr__(self, "p", checked_number("p", self.p, "[1, inf]", lambda p: p >= 1.0, remedy))
+        check_field(self, "p", "[1, inf]", remedy)
 
     @property
     def slopes(self) -> Slopes:
@@ -285,8 +285,7 @@ class RootPlusLinear(ConcaveFunction):
     lam: float
 
     def __post_init__(self) -> None:
-        remedy = "for 0 use PowerRoot(1), for 1 use PowerRoot(inf)."
-        object.__setattr__(self, "lam", checked_number("lam", self.lam, "(0, 1)", lambda lam: 0.0 < lam < 1.0, remedy))
+        check_field(self, "lam", "(0, 1)", "for 0 use PowerRoot(1), for 1 use PowerRoot(inf).")
 
     @property
     def slopes(self) -> Slopes:
@@ -331,9 +330,7 @@ class SmoothedRoot(ConcaveFunction):
     epsilon: float
 
     def __post_init__(self) -> None:
-        remedy = "for 0 use PowerRoot(1)."
-        checked = checked_number("epsilon", self.epsilon, "(0, inf)", lambda epsilon: 0.0 < epsilon < np.inf, remedy)
-        object.__setattr__(self, "epsilon", checked)
+        check_field(self, "epsilon", "(0, inf)", "for 0 use PowerRoot(1).")
 
     @property
     def slopes(self) -> Slopes:

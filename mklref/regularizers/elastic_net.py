@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_choice, checked_number
+from mklref._validate import check_field, checked_choice
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import FEASIBILITY, LowRank, Polyhedral, quotient
 from mklref.regularizers.rescaled import Rescaled
@@ -52,8 +52,7 @@ class ElasticNet(Regularizer):
     form: str = "tikhonov"
 
     def __post_init__(self) -> None:
-        remedy = "for 0 use Power(1) (tikhonov) or Lp(1) (ivanov), for 1 use Lp(inf)."
-        object.__setattr__(self, "lam", checked_number("lam", self.lam, "(0, 1)", lambda lam: 0.0 < lam < 1.0, remedy))
+        check_field(self, "lam", "(0, 1)", "for 0 use Power(1) (tikhonov) or Lp(1) (ivanov), for 1 use Lp(inf).")
         object.__setattr__(self, "form", checked_choice("form", self.form, ("tikhonov", "ivanov")))
 
     @property

@@ -11,7 +11,7 @@ import numpy as np
 
 from mklref._threads import cached_property
 from mklref._typing import Array
-from mklref._validate import check_length, checked_number
+from mklref._validate import check_field, check_length
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import (
@@ -67,9 +67,8 @@ class Groups(Regularizer):
 
     def __post_init__(self) -> None:
         remedy = "with a negative exponent the closed form is no minimum, and above 1 the problem is not convex."
-        for label, value in (("p", self.p), ("q", self.q)):
-            number = checked_number(label, value, "[0, 1]", lambda exponent: 0.0 <= exponent <= 1.0, remedy)
-            object.__setattr__(self, label, number)
+        for label in ("p", "q"):
+            check_field(self, label, "[0, 1]", remedy)
         if self.p + self.q > 1.0 + FEASIBILITY:
             raise InvalidParameter(
                 f"p + q = {self.p + self.q:.6g} exceeds 1, where the problem with groups is not convex and no gap "

@@ -11,7 +11,7 @@ import numpy as np
 
 from mklref._names import namings
 from mklref._typing import Array
-from mklref._validate import as_float_array, check_length, checked_number, read_only
+from mklref._validate import as_float_array, check_field, check_length, read_only
 from mklref.exceptions import InvalidParameter, NotApplicable
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import (
@@ -67,7 +67,7 @@ class Lp(Regularizer):
             "1 is sparse, inf the plain sum; for p < 1 the weights form no convex set, "
             "and p = 1 is the sparsest convex choice."
         )
-        object.__setattr__(self, "p", checked_number("p", self.p, "[1, inf]", lambda p: p >= 1.0, remedy))
+        check_field(self, "p", "[1, inf]", remedy)
 
     @property
     def block_exponent(self) -> float:
@@ -209,7 +209,7 @@ class BlockNorm(Regularizer):
 
     def __post_init__(self) -> None:
         remedy = "1 is sparse, 2 the plain sum, inf equal norms; for q < 1 the penalty is not convex."
-        object.__setattr__(self, "q", checked_number("q", self.q, "[1, inf]", lambda q: q >= 1.0, remedy))
+        check_field(self, "q", "[1, inf]", remedy)
 
     @property
     def weight_form(self) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from mklref._names import namings
 from mklref._typing import Array
-from mklref._validate import check_length, checked_number, positive_vector
+from mklref._validate import check_field, check_length, positive_vector
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
@@ -131,8 +131,7 @@ class HalfPower(Rescaled):
     q: float
 
     def __post_init__(self) -> None:
-        remedy = "1 is the group lasso, 2 the plain sum; for larger q use BlockNorm(q)."
-        object.__setattr__(self, "q", checked_number("q", self.q, "[1, 2]", lambda q: 1.0 <= q <= 2.0, remedy))
+        check_field(self, "q", "[1, 2]", "1 is the group lasso, 2 the plain sum; for larger q use BlockNorm(q).")
         self._rescale(Power(ball_exponent(self.q)), 1.0, 0.5 * self.q)
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_number
+from mklref._validate import check_field
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
 from mklref.regularizers.norms import (
@@ -59,9 +59,9 @@ class Tikhonov(Regularizer):
     degree = 4.0 / 3.0
 
     def __post_init__(self) -> None:
-        remedy = "0 would leave the weights unbounded; for an infinite mu no kernel is left."
         object.__setattr__(self, "p", Lp(self.p).p)
-        object.__setattr__(self, "mu", checked_number("mu", self.mu, "(0, inf)", lambda mu: 0.0 < mu < np.inf, remedy))
+        remedy = "0 would leave the weights unbounded; for an infinite mu no kernel is left."
+        check_field(self, "mu", "(0, inf)", remedy)
 
     @property
     def ball(self) -> Lp:
@@ -140,7 +140,7 @@ class Power(Regularizer):
 
     def __post_init__(self) -> None:
         remedy = "1 is the group lasso, inf the plain sum; for p < 1 the penalty is not convex."
-        object.__setattr__(self, "p", checked_number("p", self.p, "[1, inf]", lambda p: p >= 1.0, remedy))
+        check_field(self, "p", "[1, inf]", remedy)
 
     @property
     def degree(self) -> float:

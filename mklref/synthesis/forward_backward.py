@@ -134,6 +134,6 @@ def _step(run: Run, step: Any, accelerated: bool) -> float:
         largest = 2.0 / lipschitz if lipschitz > 0.0 else np.inf
         interval = f"(0, 2/(C L ||K||^2)) = (0, {largest:g})"
         remedy = "the admissible steps. Leave it out for a safe one."
-        return checked_number("step", step, interval, lambda gamma: 0.0 < gamma < largest, remedy)
+        return checked_number("step", step, interval, remedy, lambda gamma: 0.0 < gamma < largest)
     # Momentum needs gamma <= 1/lipschitz, and the norm errs from below by less than a twentieth.
     return (0.95 if accelerated else _SAFE) / lipschitz if lipschitz > 0.0 else 1.0

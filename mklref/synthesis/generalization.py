@@ -141,7 +141,7 @@ def theorem_2(margins: Any, complexity: float, *, delta: float = 0.05) -> float:
     array = as_float_array(margins, "margins", InvalidInput)
     if array.ndim != 1 or not array.size:
         raise InvalidInput(f"margins has shape {array.shape}; expected (n,), not empty.")
-    failure = checked_number("delta", delta, "(0, 1)", lambda d: 0.0 < d < 1.0, "the probability of failure.")
-    R = checked_number("complexity", complexity, "[0, inf)", lambda c: 0.0 <= c < np.inf, "a Rademacher complexity.")
+    failure = checked_number("delta", delta, "(0, 1)", "the probability of failure.")
+    R = checked_number("complexity", complexity, "[0, inf)", "a Rademacher complexity.")
     confidence = math.sqrt(-math.log(failure) / (2.0 * len(array)))
     return float(clipped_loss(array).mean()) + 16.0 * R + confidence

@@ -47,7 +47,7 @@ class MixedNorm:
         for name in ("p", "q", "r"):
             value = getattr(self, name)
             meaning = "1 groups by sample, 2 by kernel." if name == "r" else "the norm ||.||_{pq;r}."
-            object.__setattr__(self, name, int(checked_number(name, value, "{1, 2}", lambda x: x in (1, 2), meaning)))
+            object.__setattr__(self, name, int(checked_number(name, value, "{1, 2}", meaning, lambda x: x in (1, 2))))
 
     def groups(self, A: NDArray[Entry]) -> NDArray[Entry]:
         """A with one group in each row: (N, tau) for r = 1, (tau, N) for r = 2; its own inverse."""
@@ -76,7 +76,7 @@ class MixedNorm:
 
     def prox(self, U: Any, s: float) -> Array:
         """Argmin of 1/2 ||U - A||^2 + s Omega(A), (tau, N), for s in [0, inf] (Proposition 3)."""
-        step = checked_number("s", s, "[0, inf]", lambda weight: weight >= 0.0, "the weight of Omega.")
+        step = checked_number("s", s, "[0, inf]", "the weight of Omega.")
         return self.groups(PROX[self.p, self.q](self._rows("U", U), step))
 
     def _rows(self, label: str, A: Any) -> Array:

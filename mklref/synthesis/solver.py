@@ -213,7 +213,7 @@ def solve_path(
     checked_problem(problem)
     check_callback(callback, "SynthesisSolution")
     count = checked_count("count", count, 2, "the number of values.")
-    ratio = checked_number("ratio", ratio, "(0, 1)", lambda share: 0.0 < share < 1.0, "the last lambda over the first.")
+    ratio = checked_number("ratio", ratio, "(0, 1)", "the last lambda over the first.")
     some = "at least one number, such as [10.0, 3.0, 1.0]."
     values = _grid(problem, count, ratio) if lam is None else checked_values("lam", lam, some)
     if not values:

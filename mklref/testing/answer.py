@@ -135,7 +135,7 @@ class Supports:
         object.__setattr__(self, "intercept", tuple(checked_flag("intercept", own) for own in intercepts))
         checked_flag("sample_weight", self.sample_weight)
         if self.max_kernels is not None:
-            checked_number("max_kernels", self.max_kernels, "[1, inf]", lambda M: M >= 1, "the most kernels, or None.")
+            checked_number("max_kernels", self.max_kernels, "[1, inf]", "the most kernels, or None.")
 
     def __call__(self, problem: Problem) -> str:
         """Why this problem is out of scope; empty if it is not."""
