@@ -29,8 +29,7 @@ from mklref.certificate import certify
 from mklref.certificate.feasible import repair
 from mklref.certificate.intercept import middle_intercept
 from mklref.exceptions import InvalidInput, InvalidType, NotApplicable, SolverFailure
-from mklref.problem import Problem, is_one_machine
-from mklref.regularizers import BlockNorm, Lp
+from mklref.problem import Problem, is_one_machine, on_the_simplex
 from mklref.solution import Solution
 
 _WORTH_A_PROGRAM = 1e-3
@@ -106,8 +105,7 @@ def weight_ranges(problem: Problem, solution: Solution, *, slack: float = 1e-4) 
             f"problem is {type(problem).__name__} and solution {type(solution).__name__}; give a mklref.Problem and "
             "the mklref.Solution of it. For several classes with common weights ranges are not computed."
         )
-    one = isinstance(problem.regularizer, Lp) and problem.regularizer.p == 1.0
-    if not one and not (isinstance(problem.regularizer, BlockNorm) and problem.regularizer.q == 1.0):
+    if not on_the_simplex(problem):
         raise NotApplicable(
             f"ranges are those of sparse weights, Lp(1), and the regulariser is {problem.regularizer}: weights of "
             "Lp(p) with p > 1 are unique, and for other regularisers ranges are not computed."

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import numbers
 import operator
-import sys
 from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from typing import Any
@@ -237,6 +236,11 @@ def require_read(X: Any, label: str) -> None:
         raise InvalidType(f"{label} is {type(X).__name__}, no array or list; give an array, a frame or list({label}).")
 
 
+def is_sparse(data: Any) -> bool:
+    """Whether this is a sparse matrix or array of SciPy, whose import takes time."""
+    return hasattr(type(data), "tocsr")
+
+
 def as_array(data: Any, label: str, error: type[InvalidInput] = InvalidInput) -> NDArray[Any]:
     """What NumPy makes of an array of another library, or of anything; where that refuses, an error with its words."""
     require_read(data, label)
@@ -263,8 +267,7 @@ def as_float_array(
     Refused is what a conversion would silently change: complex, boolean, object, sparse and masked data, numbers that
     float64 cannot hold; and, with the given error, a ragged sequence.
     """
-    sparse = sys.modules.get("scipy.sparse")  # who has a sparse matrix has imported it; we save that time
-    if getattr(sparse, "issparse", lambda _: False)(data):  # which is not there yet while a thread imports it
+    if is_sparse(data):
         raise InvalidType(f"{label} is a sparse matrix; give a dense array, for instance {label}.toarray().")
     require_unmasked(**{label: data})
     array = as_array(data, label, error)

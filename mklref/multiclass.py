@@ -8,7 +8,6 @@ in it where the labels of the machine p belong, y_{i,p} y_{j,p} (erratum R6).
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
@@ -17,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref._typing import Array
-from mklref._validate import as_one_kind, checked_array, checked_choice, read_only
+from mklref._validate import as_one_kind, checked_array, checked_choice, is_sparse, read_only
 from mklref.certificate import Certificate, certify
 from mklref.exceptions import InvalidParameter, InvalidTarget, InvalidType
 from mklref.losses import Loss
@@ -170,8 +169,7 @@ def encode_classes(y: Any, n: int) -> tuple[NDArray[Any], NDArray[Any]]:
 
     `InvalidTarget` or `InvalidType` for what is no array of at least two classes that have an order and stay apart.
     """
-    sparse = sys.modules.get("scipy.sparse")
-    if getattr(sparse, "issparse", lambda _: False)(y):  # which is not there yet while a thread imports it
+    if is_sparse(y):
         raise InvalidType(f"y is a {type(y).__name__}; give a plain array with one class for each sample.")
     given = as_one_kind(y)
     if given.shape != (n,):

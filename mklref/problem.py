@@ -19,12 +19,19 @@ from numpy.typing import NDArray
 from mklref import _display
 from mklref._names import require_named, require_one_order
 from mklref._typing import Array
-from mklref._validate import as_float_array, checked_flag, checked_positive, checked_targets, read_only, require_finite
+from mklref._validate import (
+    as_float_array,
+    checked_flag,
+    checked_positive,
+    checked_targets,
+    read_only,
+    require_finite,
+)
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget, InvalidType
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
 from mklref.losses import Loss, as_loss
-from mklref.losses.base import require_loss
-from mklref.regularizers import Regularizer, as_regularizer
+from mklref.losses.base import require_labels, require_loss, some_values
+from mklref.regularizers import BlockNorm, Lp, Regularizer, as_regularizer
 from mklref.regularizers.base import require_regularizer
 
 _SMALLEST_COST = float(np.finfo(float).tiny)
@@ -195,17 +202,13 @@ class Problem(Frozen):
 
     def _checked_targets(self, y: Any) -> NDArray[Any]:
         loss, targets = self.loss, checked_targets(y, self.n_samples)
-        found = np.unique(targets)
-        shown = ", ".join(f"{value:g}" for value in found[:6]) + (", ..." if len(found) > 6 else "")
         if loss.targets == "labels":
-            if not np.all(np.isin(found, (-1.0, 1.0))):
-                raise InvalidTarget(
-                    f"y holds the values {shown}; loss {loss} takes the labels -1 and +1. "
-                    "Encode the classes first, for instance y = np.where(classes == positive, 1, -1)."
-                )
-            if len(found) < 2:
-                raise InvalidTarget(f"y holds only the class {shown}; loss {loss} needs samples of both -1 and +1.")
-        if loss.targets == "ones" and not np.array_equal(found, [1.0]):
+            require_labels(targets, loss)
+            if targets.min() == targets.max():
+                only = f"y holds only the class {targets[0]:g}"
+                raise InvalidTarget(f"{only}; loss {loss} needs samples of both -1 and +1.")
+        if loss.targets == "ones" and not np.all(targets == 1.0):
+            shown = some_values(targets)
             raise InvalidTarget(f"y holds the values {shown}; loss {loss} has one class: give y = np.ones(n).")
         return read_only(targets.copy())
 
@@ -307,6 +310,14 @@ def on_samples(problem: P, samples: Any, kernels: Any, **changes: Any) -> P:
 def is_one_machine(problem: Any) -> bool:
     """Whether this is a `Problem` of one machine with nonnegative weights."""
     return isinstance(problem, Problem) and not problem.several and not problem.signed
+
+
+def on_the_simplex(problem: Problem) -> bool:
+    """Whether the weights live on the simplex, theta >= 0 and 1'theta = 1: l1-MKL under its two names."""
+    regularizer = problem.regularizer
+    if isinstance(regularizer, BlockNorm):
+        return regularizer.q == 1.0
+    return isinstance(regularizer, Lp) and regularizer.p == 1.0
 
 
 def dual_norms(problem: Problem, dual_coef: Array) -> Array:

@@ -8,7 +8,6 @@ that the machine is solved, and nothing about the weights. Judge them as MKL by
 
 from __future__ import annotations
 
-import numbers
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -18,9 +17,9 @@ from scipy.optimize import nnls
 
 from mklref._run import ABSURD
 from mklref._typing import Array
-from mklref._validate import checked_number
+from mklref._validate import checked_integer, checked_number, checked_rng
 from mklref.algorithms.base import Algorithm, Callback, Run, presented, require
-from mklref.exceptions import InvalidParameter, InvalidType
+from mklref.exceptions import InvalidParameter
 from mklref.kernels import center
 from mklref.problem import Problem, on_samples, require_problem
 from mklref.regularizers import Fixed
@@ -101,7 +100,7 @@ def best_single_kernel(
     Without `folds` the best one has the lowest objective J(e_m): the best corner of the simplex, so that the optimum of
     l1-MKL is no higher. That favours kernels of large trace; normalise them, or let held-out losses decide: with
     `folds` the best one has the lowest sum of the costs times the losses of samples that were left out of training.
-    They compare nothing for a loss of one class, and folds of several classes are not dealt.
+    Neither a loss of one class nor several classes can have folds.
 
     Parameters
     ----------
@@ -113,7 +112,7 @@ def best_single_kernel(
     corners = np.eye(problem.n_kernels)
     if folds is None:
         return min((train(problem, corner) for corner in corners), key=lambda solution: solution.objective)
-    _check("best_single_kernel with folds", problem)
+    _require_one_machine("best_single_kernel with folds", problem)
     parts = _parts(problem, folds, rng)
     losses = [sum(_held_out_loss(problem, m, part, train) for part in parts) for m in range(problem.n_kernels)]
     return train(problem, corners[int(np.argmin(losses))])
@@ -146,9 +145,9 @@ def alignment_weights(problem: Problem) -> Array:
     The program is a nonnegative least squares problem: with A = R'R, minimise ||R v - R'^+ a|| over v >= 0. It is
     solved on kernels of unit norm, which only rescales v.
     """
-    _check("kernel_alignment", problem)
+    _require_one_machine("kernel_alignment", problem)
     remedy = "With one class, y = 1 has no alignment with any centred kernel; use average_kernel."
-    _tells_apart("kernel_alignment", problem, remedy)
+    require(problem.loss.targets != "ones", "kernel_alignment", problem, "labels or real targets", remedy)
     centred = center(problem.kernels).dense().reshape(problem.n_kernels, -1).astype(np.float64, copy=False)
     sizes = np.abs(centred).max(axis=1)
     present = np.flatnonzero(sizes > 0.0)
@@ -193,7 +192,7 @@ def easymkl(problem: Problem, train: Train, *, lam: float = 0.5) -> Solution:
     lam : float
         In (0, 1): towards 0 the hard margin, towards 1 the distance of the class means.
     """
-    _check("easymkl", problem)
+    _require_one_machine("easymkl", problem)
     require(problem.loss.targets == "labels", "easymkl", problem, "labels", "For real targets use kernel_alignment.")
     remedy = "it is the share of ||gamma||^2; for the hard margin take it small, for the class means close to 1."
     lam = checked_number("lam", lam, "(0, 1)", remedy)
@@ -204,16 +203,9 @@ def easymkl(problem: Problem, train: Train, *, lam: float = 0.5) -> Solution:
     return train(margin, squares / np.linalg.norm(squares))
 
 
-def _check(name: str, problem: Any) -> None:
-    """Refuse what is no problem, and several classes."""
-    require_problem(problem)
+def _require_one_machine(name: str, problem: Problem) -> None:
     remedy = "For several classes use mklref.solve with regularizer Fixed(weights)."
     require(not problem.several, name, problem, "one machine", remedy)
-
-
-def _tells_apart(name: str, problem: Problem, remedy: str) -> None:
-    """Refuse one class, which its targets do not describe."""
-    require(problem.loss.targets != "ones", name, problem, "labels or real targets", remedy)
 
 
 def _trained(problem: Problem, weights: Array, start: Solution | None = None, *, name: str, **options: Any) -> Solution:
@@ -222,20 +214,19 @@ def _trained(problem: Problem, weights: Array, start: Solution | None = None, *,
 
 
 def _parts(problem: Problem, folds: Any, rng: Any) -> list[Any]:
-    _tells_apart("best_single_kernel with folds", problem, "Omit folds.")
-    if isinstance(folds, bool) or not isinstance(folds, numbers.Integral) or not 2 <= int(folds) <= problem.n_samples:
-        raise InvalidParameter(f"folds = {folds!r} must be an integer in [2, {problem.n_samples}].")
+    name, made_for = "best_single_kernel with folds", "labels or real targets"
+    require(problem.loss.targets != "ones", name, problem, made_for, "Omit folds.")
+    n = problem.n_samples
+    count = checked_integer(folds, 2, n, f"folds = {folds!r} must be an integer in [2, {n}].")
     classes, counts = np.unique(problem.y, return_counts=True)
     if problem.loss.targets == "labels" and counts.min() == 1:
         raise InvalidParameter(
             f"folds = {folds} leaves training once without class {classes[counts.argmin()]:g}, which has one sample; "
             "omit folds, or add another."
         )
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidType(f"rng is {type(rng).__name__}; folds need a numpy.random.Generator.")
-    shuffled = rng.permutation(problem.n_samples)
+    shuffled = checked_rng(rng).permutation(n)
     dealt = shuffled[np.argsort(problem.y[shuffled], kind="stable")]
-    return [dealt[fold::folds] for fold in range(int(folds))]
+    return [dealt[fold::count] for fold in range(count)]
 
 
 def _held_out_loss(problem: Problem, m: int, left_out: Any, train: Train) -> float:

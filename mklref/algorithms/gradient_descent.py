@@ -8,7 +8,7 @@ import numpy as np
 
 from mklref._validate import checked_choice
 from mklref.algorithms.base import Run, algorithm
-from mklref.algorithms.point import Point, on_the_simplex
+from mklref.algorithms.point import Point
 from mklref.algorithms.simplemkl import (
     STOPS,
     descent_direction,
@@ -18,6 +18,7 @@ from mklref.algorithms.simplemkl import (
     moved,
     too_short,
 )
+from mklref.problem import on_the_simplex
 
 
 @algorithm(

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import Any, TypedDict, Unpack, overload
 
 import numpy as np
 
 from mklref._run import ABSURD
 from mklref._typing import Array
-from mklref._validate import checked_choice, checked_count
+from mklref._validate import checked_choice, checked_count, checked_rng
 from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.point import Point
 from mklref.algorithms.stationary import GroupPoint, StationaryPoint, settle
-from mklref.exceptions import InvalidParameter, InvalidType
+from mklref.exceptions import InvalidParameter
 from mklref.problem import Problem, require_problem
 from mklref.regularizers import Groups
 from mklref.regularizers.groups import group_owners, group_sizes, optimal_shares
@@ -291,16 +292,9 @@ def group_wrapper(
         steps = descend(run, shape, _first(run, shape, start), count, scaled)
         return run.follow(current.point for current in steps)
     shape = GroupWeights(regularizer.groups, *_checked_exponents(exponents))
-    if further and not isinstance(rng, np.random.Generator):
-        raise InvalidType(f"rng is {type(rng).__name__}; restarts need a numpy.random.Generator.")
-
-    def starts() -> Iterator[Iterator[GroupPoint]]:
-        yield descend(run, shape, _first(run, shape, start), count, scaled)
-        for _ in range(further):
-            assert rng is not None
-            yield descend(run, shape, _random(shape, rng), count, scaled)
-
-    return settle(run, problem, starts())
+    source: Any = checked_rng(rng) if further else None
+    starts = chain([_first(run, shape, start)], (_random(shape, source) for _ in range(further)))
+    return settle(run, problem, (descend(run, shape, sigma, count, scaled) for sigma in starts))
 
 
 def _first(run: Run, shape: GroupWeights, start: Solution | None) -> Array:

@@ -9,7 +9,8 @@ import numpy as np
 from mklref._typing import Array
 from mklref.algorithms.base import Run, algorithm
 from mklref.algorithms.cuts import simplex_program
-from mklref.algorithms.point import Point, on_the_simplex
+from mklref.algorithms.point import Point
+from mklref.problem import on_the_simplex
 
 _ARMIJO = 1e-4
 _SHORTEST = 1e-10

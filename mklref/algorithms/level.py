@@ -10,7 +10,8 @@ from mklref._typing import Array
 from mklref._validate import checked_number
 from mklref.algorithms.base import Run, algorithm
 from mklref.algorithms.cuts import linear_master, proof, remaining, simplex_program
-from mklref.algorithms.point import Point, on_the_simplex
+from mklref.algorithms.point import Point
+from mklref.problem import on_the_simplex
 
 
 @algorithm(on_the_simplex, "weights on the simplex, Lp(1)", remedy="For Lp(p) with p > 1: sip or lp_wrapper.")

@@ -10,7 +10,8 @@ from mklref._typing import Array
 from mklref.algorithms.base import Run, algorithm
 from mklref.algorithms.point import Point
 from mklref.certificate.allowance import weights_error
-from mklref.regularizers import BlockNorm, Lp, Regularizer
+from mklref.problem import on_the_simplex
+from mklref.regularizers import BlockNorm, Lp
 
 _SHARE = 0.1
 """Of the gap asked for, what capping the weights of block norms q > 2 may cost of the dual objective."""
@@ -45,7 +46,7 @@ def lp_wrapper(run: Run) -> Iterator[Point]:
     A weight of 0 stays 0 in (17). One that would be of use, because the weights that fit the dual point are positive
     there, is brought back by a step halfway to them; the ball is convex.
     """
-    run.guaranteed = not sparse(run.regularizer)
+    run.guaranteed = not on_the_simplex(run.problem)  # there R* has kinks
     theta = run.start  # 1: input
     while True:  # 2: until a point is certified
         point = run.svm(theta)  # 3: beta by (21)
@@ -79,8 +80,3 @@ def lowest(regularizer: BlockNorm, M: int, tol: float) -> float:
     a weight of 0 in its place, as of a kernel that is not there, lets the dual fall.
     """
     return float((_SHARE * tol / M) ** (1.0 / regularizer.dual_exponent))
-
-
-def sparse(regularizer: Regularizer) -> bool:
-    """Whether R is l1-like in the block norms, so that R* has kinks and the closed form no guarantee: q = 1."""
-    return getattr(regularizer, "q" if isinstance(regularizer, BlockNorm) else "p", None) == 1.0

@@ -104,11 +104,3 @@ def feasible_weights(regularizer: Regularizer, theta: Array, squares: Array) -> 
     if regularizer.weight_form == "min" and not np.isfinite(regularizer.weight_penalty(theta)):
         return regularizer.weights_from_norms(theta * np.sqrt(squares))
     return theta
-
-
-def on_the_simplex(problem: Problem) -> bool:
-    """Whether the weights live on the simplex, theta >= 0 and 1'theta = 1: l1-MKL under its two names."""
-    regularizer = problem.regularizer
-    if isinstance(regularizer, BlockNorm):
-        return regularizer.q == 1.0
-    return isinstance(regularizer, Lp) and regularizer.p == 1.0

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from mklref.algorithms.base import Run, algorithm
 from mklref.algorithms.cuts import linear_master, proof
-from mklref.algorithms.point import Point, on_the_simplex
+from mklref.algorithms.point import Point
+from mklref.problem import on_the_simplex
 
 
 @algorithm(on_the_simplex, "weights on the simplex, Lp(1)", remedy="For Lp(p), p > 1: sip.", max_iter=2000)

@@ -9,7 +9,8 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import checked_choice
 from mklref.algorithms.base import Run, algorithm
-from mklref.algorithms.point import Point, on_the_simplex
+from mklref.algorithms.point import Point
+from mklref.problem import on_the_simplex
 
 STOPS = ("gap", "kkt", "weights")
 

@@ -99,7 +99,7 @@ class Bounds:
 
         What `mklref certify --save` writes beside them is left out, and its texts for infinite numbers are read.
         """
-        names = [field.name for field in fields(cls)]
+        kinds = {entry.name: str(entry.type).partition(" | ") for entry in fields(cls)}
         if isinstance(facts, dict):
             endless = {"inf": np.inf, "-inf": -np.inf, "nan": np.nan}
             facts = {
@@ -107,14 +107,13 @@ class Bounds:
                 for name, one in facts.items()
                 if name not in BESIDE
             }
-        if not isinstance(facts, dict) or set(facts) != set(names):
-            raise KeyError(f"the fields of {cls.__name__} are {', '.join(names)}")
-        one: dict[str, Any] = {"float": float, "int": int, "str": str, "tuple[str, ...]": tuple}
-        each: dict[str, Any] = {"float | tuple[float, ...]": float, "int | tuple[int, ...]": int}
-        values: dict[str, Any] = {}
-        for entry in fields(cls):
-            name, kind = entry.name, str(entry.type)
-            values[name] = saved_each(facts, name, each[kind]) if kind in each else saved(facts, name, one[kind])
+        if not isinstance(facts, dict) or set(facts) != set(kinds):
+            raise KeyError(f"the fields of {cls.__name__} are {', '.join(kinds)}")
+        types: dict[str, Any] = {"float": float, "int": int, "str": str, "tuple[str, ...]": tuple}
+        values: dict[str, Any] = {
+            name: (saved_each if several else saved)(facts, name, types[kind])
+            for name, (kind, several, _) in kinds.items()
+        }
         return cls(**values)
 
     def __str__(self) -> str:

@@ -17,9 +17,9 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d, vali
 
 from mklref._names import Naming, given_names, namings, require_one_order, require_trained
 from mklref._typing import Array
-from mklref._validate import checked_choice, checked_limits, checked_verbosity, require_unmasked
+from mklref._validate import checked_choice, checked_limits, checked_verbosity, is_sparse, require_unmasked
 from mklref.certificate import Bounds
-from mklref.estimators.blocks import SparseFamily, holds_sparse, is_sparse, joined, of_products
+from mklref.estimators.blocks import SparseFamily, holds_sparse, joined, of_products
 from mklref.estimators.factors import FactorFamily, WithFeatures, approximated, checked_approximation
 from mklref.estimators.gram import (
     PRECOMPUTED,

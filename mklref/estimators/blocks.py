@@ -27,7 +27,7 @@ from mklref._files import ending
 from mklref._names import require_one_order
 from mklref._typing import Array, FloatArray
 from mklref._untrusted import require_room
-from mklref._validate import as_array, checked_flag, require_read, require_unmasked, required
+from mklref._validate import as_array, checked_flag, is_sparse, require_read, require_unmasked, required
 from mklref.exceptions import InvalidInput, InvalidType, UnsafeFile
 from mklref.kernels.base import Composite, Kernel
 from mklref.kernels.evaluation import Block, Samples
@@ -196,11 +196,6 @@ def _dense(block: Any, name: str) -> Any:
 
 def _columns(block: Any) -> list[str]:
     return [str(name) for name in getattr(block, "columns", (f"x{j}" for j in range(np.shape(block)[1])))]
-
-
-def is_sparse(X: Any) -> bool:
-    """Whether X is a sparse matrix or array of SciPy."""
-    return hasattr(X, "tocsr")
 
 
 def holds_sparse(X: Any) -> bool:

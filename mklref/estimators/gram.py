@@ -16,8 +16,8 @@ import numpy as np
 
 from mklref._names import kernel_names, require_one_order, require_same_samples
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, checked_number, require_finite
-from mklref.estimators.blocks import Joined, SparseFamily, is_sparse
+from mklref._validate import as_float_array, checked_number, is_sparse, require_finite
+from mklref.estimators.blocks import Joined, SparseFamily
 from mklref.estimators.factors import FactorFamily
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import (

@@ -27,8 +27,8 @@ from sklearn.utils.validation import check_array, validate_data
 
 from mklref._typing import Array
 from mklref._untrusted import free_memory
-from mklref._validate import as_array, checked_number, require_read, require_unmasked
-from mklref.estimators.blocks import is_sparse, rows_as_bytes
+from mklref._validate import as_array, checked_number, is_sparse, require_read, require_unmasked
+from mklref.estimators.blocks import rows_as_bytes
 from mklref.exceptions import (
     ConstantKernelWarning,
     InvalidInput,

@@ -19,7 +19,7 @@ import numpy as np
 
 from mklref._own import Stated, own_class, shaped
 from mklref._typing import Array
-from mklref.exceptions import InvalidParameter, NotApplicable
+from mklref.exceptions import InvalidParameter, InvalidTarget, NotApplicable
 
 ROUNDING = 4.0 * float(np.finfo(float).eps)
 """Relative size of what rounding may leave of a formula or two."""
@@ -198,6 +198,21 @@ class PiecewiseQuadratic(Loss):
         """The same three terms on the box."""
         lower, upper = self.domain(y)
         return QuadraticDual(self.margin * y, -upper, -lower, self.absolute, 1.0 / self.smoothness)
+
+
+def require_labels(y: Array, loss: Loss) -> None:
+    """Raise `InvalidTarget` unless all targets are -1 or +1, as the loss has them."""
+    if not np.all(np.abs(y) == 1.0):
+        raise InvalidTarget(
+            f"y holds the values {some_values(y)}; loss {loss} takes the labels -1 and +1. "
+            "Encode the classes first, for instance y = np.where(classes == positive, 1, -1)."
+        )
+
+
+def some_values(y: Array) -> str:
+    """The different entries of an array as text, six at most."""
+    found = np.unique(y)
+    return ", ".join(f"{value:g}" for value in found[:6]) + (", ..." if len(found) > 6 else "")
 
 
 def require_loss(loss: Loss, y: Array) -> None:

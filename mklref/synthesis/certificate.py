@@ -26,6 +26,7 @@ from mklref._typing import Array
 from mklref._validate import checked_array
 from mklref.certificate import Bounds
 from mklref.certificate.allowance import ELEMENTWISE, UNIT
+from mklref.certificate.bounds import finite_or
 from mklref.synthesis.problem import SynthesisProblem, checked_problem, correlations, scores
 from mklref.synthesis.proximity import MixedNorm
 
@@ -70,12 +71,12 @@ def certify(problem: SynthesisProblem, coef: Any, dual_coef: Any = None) -> Boun
         upper = _most_primal_value(problem, A, t)
     added = (upper - objective) + (lower - certain)
     return Bounds(
-        certain if np.isfinite(certain) else -np.inf,
-        upper if np.isfinite(upper) else np.inf,
+        finite_or(certain, -np.inf),
+        finite_or(upper, np.inf),
         moved,
         (words,) if moved > 0.0 else (),
-        rounding=added if np.isfinite(added) else 0.0,
-        objective=objective if np.isfinite(objective) else np.inf,
+        rounding=finite_or(added, 0.0),
+        objective=finite_or(objective, np.inf),
     )
 
 

@@ -18,6 +18,7 @@ from mklref._typing import Array
 from mklref._validate import as_float_array, checked_flag, checked_positive, read_only, require_finite
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
 from mklref.losses import Logistic, Loss, Squared, SquaredHinge, as_loss
+from mklref.losses.base import require_labels
 from mklref.problem import Frozen
 from mklref.synthesis.proximity import MixedNorm
 
@@ -249,10 +250,6 @@ def _checked_targets(y: Any, shape: tuple[int, ...], loss: Loss) -> Array:
         )
     require_finite(array, "y", InvalidTarget)
     _require_range(float(np.abs(array).max()), "y has values up to", "Scale y to values around 1.", InvalidTarget)
-    if loss.targets == "labels" and not np.all(np.isin(array, (-1.0, 1.0))):
-        found = ", ".join(f"{value:g}" for value in np.unique(array)[:6])
-        raise InvalidTarget(
-            f"y holds the values {found}; loss {loss} takes the labels -1 and +1. "
-            "Encode the classes first, for instance y = np.where(classes == positive, 1, -1)."
-        )
+    if loss.targets == "labels":
+        require_labels(array, loss)
     return read_only(array.astype(np.float64))

@@ -263,7 +263,7 @@ def test_a_run_stops_by_change_at_the_first_iteration_that_meets_both_parts_of_6
         ({"exponents": (-1, 3)}, InvalidParameter, "exponents = (-1, 3) must be nonnegative"),
         ({"exponents": 2}, InvalidParameter, "exponents = 2 must be two numbers"),
         ({"exponents": (1, np.nan)}, InvalidParameter, "must be nonnegative with p + q > 1"),
-        ({"exponents": (1, 1), "restarts": 2}, InvalidType, "rng is NoneType; restarts need"),
+        ({"exponents": (1, 1), "restarts": 2}, InvalidType, "rng is None; give a numpy Generator"),
         ({"exponents": (1, 1), "restarts": -1}, InvalidParameter, "restarts = -1 must be an integer of at least 0"),
         ({"restarts": 2}, InvalidParameter, "a convex one has no other minimum"),
         ({"warm_start": 1.5}, InvalidType, "warm_start is 1.5 (float); give an integer"),
