@@ -1,11 +1,13 @@
 """Names of samples: what data frames, series and stacks call their rows, and which of it goes together.
 
-An index names its rows, unless it counts them from 0, as pandas does where nobody names them. Two namings go together
-if they are equal, or have nothing in common: then they may be names of two kinds for the same samples, of which nobody
-can say that their rows do not belong together. Those that share names and differ somewhere are of other samples, or in
-another order, and refused. Numbers that ascend, or do so in the order of the other ones, may be a count of other rows,
-as in a fold or a split of a fresh column; they are refused beside the same ones in another order alone, as of a
-shuffled table, where a fresh column may follow either.
+An index names its rows, unless it counts them from 0, as pandas does where nobody names them.
+
+Two namings go together if they are equal. They also do if they share no name: they may be two kinds of names for the
+same samples. Namings that share some names and differ somewhere are of other samples, or in another order: refused.
+
+Numbers are an exception, since they may count the rows of another table, as after a fold or a split. Numbers that
+ascend, or do so in the order of the other naming, are refused only beside the same numbers in another order.
+
 Nothing is put into another order: which of two is meant, only the caller knows.
 """
 
@@ -133,7 +135,7 @@ def names_in(index: Any) -> tuple[Naming, ...]:
     return () if index is None or counts_rows(index) else (_texts(index),)
 
 
-def along(part: Any, axis: str) -> Any:
+def index_along(part: Any, axis: str) -> Any:
     """The index of pandas along an axis; None where there is none."""
     index = getattr(part, axis, None)
     return index if hasattr(index, "equals") else None
@@ -152,7 +154,7 @@ def _indices(parts: Mapping[str, Any], axis: str, dimensions: tuple[int, ...] = 
             own = part.items() if isinstance(part, Mapping) else enumerate(part)
             inner = ((f"{label}[{key!r}]", one) for key, one in own if hasattr(one, "iloc") and one.ndim in dimensions)
         for name, one in inner:
-            if (index := along(one, axis)) is not None:
+            if (index := index_along(one, axis)) is not None:
                 yield name, index
 
 

@@ -22,11 +22,11 @@ def _own(kind: type) -> bool:
 
 
 class Stated:
-    """Beside `ABC` a base of losses and regularisers: instances of a concrete class are what its formulas are true of.
+    """A base of losses and regularisers, beside `ABC`: `isinstance` holds only where the formulas of the class do.
 
-    A class of somebody's own inherits the code of one of ours; where it changes anything that the parent says it is no
-    subclass of it, as if it derived from `Loss` or `Regularizer`, and nobody takes it for its parent. A hook of
-    `ABCMeta` says so, not a metaclass of our own, which would refuse every other one, as that of protocols.
+    A class of somebody's own may inherit the code of one of ours. If it changes anything that the parent says, it is
+    no subclass of it: as if it derived from `Loss` or `Regularizer`, so that nobody applies the parent's formulas. A
+    hook of `ABCMeta` says so; a metaclass of our own would conflict with every other one, as that of protocols.
     """
 
     @classmethod

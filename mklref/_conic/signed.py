@@ -27,6 +27,7 @@ from mklref._typing import Array
 
 _STEPS = 6
 _FAR = 1e4
+"""Relative size in S over that in X from which a direction is first taken for one of the null space of X."""
 _SPAN = 1e-10
 """Share of the largest eigenvalue of sum_m K_m below which a direction is outside the span of the kernels."""
 

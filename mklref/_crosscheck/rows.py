@@ -167,9 +167,10 @@ _ENDINGS = {getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if
 
 @contextmanager
 def _deaf() -> Iterator[None]:
-    """Signals wait meanwhile. One that met a fork before `_start` would unwind its copy of the caller's stack there.
+    """Hold these signals back meanwhile; threads and processes that start here never get them.
 
-    What comes after the caller would then run twice; threads and processes that are started here stay deaf.
+    A signal that reached a fork before `_start` would unwind the child's copy of the caller's stack, and what comes
+    after the caller would run twice.
     """
     if not hasattr(signal, "pthread_sigmask"):  # nothing is forked there
         yield

@@ -49,9 +49,9 @@ and in the gap: each machine is solved to (0.1 tol)^2."""
 _ROUNDING = 1e-13
 """No machine can be asked for more, relative to its value."""
 _SETTLED = 0.9
-"""Ratio of what rounding adds at two points from which on it is the same, and of two gaps that are."""
+"""From this ratio on, two allowances for rounding count as equal, and so do two gaps."""
 _PATIENCE = 30
-"""Points for which a better one is waited for where none is due: rounding may still bring one."""
+"""Points without a smaller gap after which a run may end: until then rounding may still bring one."""
 
 
 @dataclass(frozen=True)
@@ -119,7 +119,7 @@ class Run:
         self.rounding = 0.0
         """What rounding added to the last gap that it alone left open."""
         self.known = False
-        """Whether the algorithm knows the minimum of J as exactly as J itself is known: no step is better than luck."""
+        """Whether the algorithm knows the minimum of J as exactly as it knows J: further steps only meet rounding."""
         self._smallest, self._waited = np.inf, 0
         self.stop = "gap"
         """What has to fall below tol: the certified gap, or by its name one of the `measures` of the algorithm."""
@@ -163,7 +163,7 @@ class Run:
         return abs(relative(point.gap, max(abs(point.upper), self.unit))) <= self.tol
 
     def _rounded(self, point: Point) -> bool:
-        """Whether rounding alone is nearly tol, and as at the last such point: no step makes up for that.
+        """Whether the allowance for rounding alone is nearly tol and no longer changes: then no step helps.
 
         At the first weights, those of another problem, it may be far more than at the optimum.
         """
@@ -173,7 +173,7 @@ class Run:
         return _SETTLED * last <= point.rounding <= last / _SETTLED
 
     def _exhausted(self, gap: float, point: Point) -> bool:
-        """Whether the smallest gap stays where it is, and either it or what is known of J is at rounding."""
+        """Whether the gap has not fallen for long, and rounding explains either the gap or what is left of J."""
         if max(gap, 0.0) < _SETTLED * self._smallest:
             self._smallest, self._waited = max(gap, 0.0), 0
             return False

@@ -139,8 +139,8 @@ def quadratic_master(slopes: Array, constants: Array, z: Array, p: float) -> tup
             return np.maximum(x[:M], 0.0), u[:k] / u[:k].sum()
         W = Scaling.of(s, u, m)
         centre = W.times(u)
-        few = np.vstack([G[:k] / W.d[:k, None], np.sqrt(2.0) / W.eta * np.append(D * W.w[1:], 0.0)])
-        hessian = few.T @ few  # G'W^{-2}G: the bounds and D are diagonal
+        dense = np.vstack([G[:k] / W.d[:k, None], np.sqrt(2.0) / W.eta * np.append(D * W.w[1:], 0.0)])
+        hessian = dense.T @ dense  # G'W^{-2}G: the bounds and D are diagonal
         hessian[range(M), range(M)] += W.d[k : k + M] ** -2 + W.d[k + M :] ** -2 + (D / W.eta) ** 2
         step = partial(_newton, G, hessian, W, missed, slope)
         _, ds, du = step(-centre)

@@ -49,18 +49,19 @@ from mklref.kernels.validation import (
 
 _PIECE, _TILE = 128, 256
 _EXAMINED, _PRODUCTS = 500, 60
-"""Order from which a smallest eigenvalue is a Ritz value of so many products: a proof needs a guess, and no more."""
+"""Above this order the smallest eigenvalue is a Ritz value after so many products: a proof needs only a guess."""
 _KNOWN, _GUESSED = 2.0**-31, 2.0**-10
-"""Shares of itself by which a smallest eigenvalue of float64, and a Ritz value, may be too small."""
+"""Relative errors allowed for in a smallest eigenvalue of float64, and in a Ritz value."""
 _ROUNDING_SHIFT = 1.1
-"""Times the reduction: what a semidefinite matrix needs, whose computed eigenvalues are a little below 0."""
+"""Times the residual reduction: the shift at which a matrix that is semidefinite up to rounding is usually proven."""
 _MARGIN, _GROWTH, _FASTEST = 1.5, 1.0 + 2.0**-9, 1.5
-"""Times the reduction besides; and times what a proof failed with, the square of that after each, up to the last."""
+"""The first shift lies so many reductions above minus the eigenvalue; after a failed proof it is multiplied by the
+growth, which is then squared, up to the fastest."""
 _TOLD = 64.0
-"""Times what a factor leaves of the trace from which the square of a singular value of it is more than that. At 16 the
+"""A squared singular value of a factor is signal if it exceeds so many times the trace that the factor leaves. At 16 the
 shift of kernels whose spectrum decays into rounding is up to 4e-6 of itself too large; at 64, 4e-8."""
 _BESIDE, _TERMS = 4.0, 8
-"""mu in units of the largest entry, more than rounding, and terms of the series."""
+"""mu of `missing` in roundings of the largest entry, and the terms of its series."""
 _PROVEN: WeakKeyDictionary[KernelStack, tuple[str, Array]] = WeakKeyDictionary()
 """Shifts that were found without a bound from the user, by stack, and the fingerprint of the matrices that they are of:
 a proof costs n^3/3 operations a kernel."""

@@ -24,7 +24,7 @@ _NEAR = 1e-3
 """Share of the way from a kink to the middle of a piece: if V is linear there, h' is the same to the bit."""
 _LAST_BITS = 4 * float(np.finfo(float).eps)
 _AT_ONCE = 4096
-"""Scores that are looked at in one go, at several intercepts where they are few."""
+"""Scores evaluated at once: several intercepts are tried together where samples are few."""
 _FARTHEST = 1e300
 """Intercepts beyond are not looked for: no slope changes its sign there."""
 _STEPS = 300

@@ -40,7 +40,7 @@ _DETERMINED = 1.0
 _FIRST_ORDER = 0.1
 """Relative error of Kbar^{-1} up to which errors of the derivatives are estimated to first order."""
 _ROUGH = 1e-9
-"""Rounding of residuals that anybody may see; more than this is avoided, unless it is a small share of them."""
+"""Rounding of residuals that is accepted; more is avoided by other coordinates, unless it is a small share of them."""
 
 
 class MarginalLikelihood:

@@ -82,7 +82,7 @@ class EvidenceProblem(Frozen):
     _ARGUMENTS = ("kernels", "y", "noise_variance", "learn_noise", "noise_floor")
 
     log_volume: ClassVar[float | Array] = 0.0
-    """What log det Kbar is more than in the coordinates of this problem: its half, for each sample."""
+    """Summed over the samples, half of log det Kbar minus the same in the coordinates of this problem."""
 
     def __init__(
         self,
@@ -149,7 +149,7 @@ class EvidenceProblem(Frozen):
         return total
 
     def lengths(self, weights: Array, noise_variance: float) -> Array:
-        """Kbar_ii^{1/2}, or more where eigenvalues below 0, which rounding made, take off what others add."""
+        """Kbar_ii^{1/2}, with |K_ii| of every kernel: rounding may leave diagonal entries a little below 0."""
         added = sum(w * np.abs(np.diagonal(K)) for w, K in zip(weights, self.kernels.matrices, strict=True))
         return np.asarray(np.sqrt(added + noise_variance * np.diagonal(self.noise_kernel)))
 

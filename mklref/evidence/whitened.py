@@ -28,7 +28,7 @@ from mklref.kernels.stack import ArrayStack
 _RAISED = 4.0 * float(np.finfo(float).eps)
 """More noise beside a covariance that float64 lost, as a share of its diagonal: for each sample and kernel."""
 _SURE = 80
-"""Bits, fewer than a product of two slices leaves right, to which a negative value is one."""
+"""A form counts as negative below -2^-80 of the size of its terms: products of slices are more accurate."""
 _MOST_RAISES = 3
 """Coordinates after which no digit of the kernels is left."""
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mklref._files import checked_path
-from mklref._names import along, names_in, require_one_order
+from mklref._names import index_along, names_in, require_one_order
 from mklref._typing import Array
 from mklref._untrusted import lines_of
 from mklref._validate import (
@@ -210,7 +210,7 @@ def column_groups(
             scale = 1.0 if factor is None else factor(columns, normalize == "trace", f"group {name!r}")
             parts.append(Source(whole, f"group {name!r}", Columns(columns, scale)))
     stack = FactorStack(parts, list(named))
-    stack.sample_names = names_in(along(X, "index"))
+    stack.sample_names = names_in(index_along(X, "index"))
     return _kept(stack, dtype) if keep else stack
 
 
@@ -363,7 +363,7 @@ def cholesky(family: KernelFamily, X: Any, *, rank: int = 200, tol: float = 1e-3
     makers = [CholeskyFactor(kernel, rank, tol).fit(raw.samples) for kernel in raw.kernels]
     sources = [Source(raw.samples, f"factor {name!r}", maker) for maker, name in zip(makers, raw.names, strict=True)]
     stack = CholeskyStack(sources, raw.names)
-    stack.sample_names = names_in(along(X, "index"))
+    stack.sample_names = names_in(index_along(X, "index"))
     return _kept(stack, None) if keep else stack
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypedDict, Unpack, ove
 import numpy as np
 
 from mklref import _display
-from mklref._names import along, names_in
+from mklref._names import index_along, names_in
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, check_field, checked_choice
 from mklref.exceptions import InvalidInput, InvalidParameter
@@ -124,7 +124,7 @@ class KernelFamily(ABC):
         if kept == "auto":
             kept, choice = chosen(len(raw.kernels), raw.n_samples, shown=progress)
         made = FamilyStack(raw, how) if kept == "memory" else LazyStack(raw, **lazily).normalized(how)
-        made.choice, made.sample_names = choice, names_in(along(X, "index"))
+        made.choice, made.sample_names = choice, names_in(index_along(X, "index"))
         return made
 
     def _repr_html_(self) -> str:

@@ -22,9 +22,9 @@ from mklref._typing import Array
 from mklref.exceptions import InvalidParameter, InvalidTarget, NotApplicable
 
 ROUNDING = 4.0 * float(np.finfo(float).eps)
-"""Relative size of what rounding may leave of a formula or two."""
+"""Relative rounding error that one or two formulas may have."""
 LAWS = 1e-6
-"""Relative size of what is more than rounding in the laws of a loss."""
+"""Relative violation of a law that rounding does not explain."""
 
 
 class OnDemand(ModuleType):
@@ -81,6 +81,11 @@ class Loss(Stated, ABC):
     of the intercept in the primal objective, and so the right-hand side of 1'beta = c_b in the dual: 0 for an
     ordinary free intercept, 1 for the nu one-class machine. `intercept` restricts `Problem.intercept`:
     "optional", "required" or "forbidden".
+
+    Raises
+    ------
+    InvalidType, InvalidParameter
+        A parameter that is no number, or outside of the interval that its class says.
     """
 
     name: ClassVar[str]

@@ -71,7 +71,7 @@ class _Tube(PiecewiseQuadratic):
 
 @dataclass(frozen=True)
 class EpsilonInsensitive(_Tube):
-    """Epsilon-insensitive loss of support vector regression (SimpleMKL (16), (18)).
+    """Epsilon-insensitive loss of support vector regression, epsilon in [0, inf) (SimpleMKL (16), (18)).
 
     V(t, y)  = max(0, |y - t| - epsilon)
     V*(s, y) = s y + epsilon |s|   on  |s| <= 1
@@ -79,11 +79,6 @@ class EpsilonInsensitive(_Tube):
 
     SimpleMKL's two multipliers per sample are beta = (multiplier of y - f <= eps + xi) - (the other one);
     its (16) prints xi* <= 0, which should read xi* >= 0 (erratum R3).
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        If epsilon is not a number in [0, inf).
     """
 
     name: ClassVar[str] = "epsilon_insensitive"
@@ -98,16 +93,11 @@ class EpsilonInsensitive(_Tube):
 
 @dataclass(frozen=True)
 class SquaredEpsilonInsensitive(_Tube):
-    """Squared epsilon-insensitive loss, with 1/2 (SimpleMKL 4.1, remark).
+    """Squared epsilon-insensitive loss, with 1/2, epsilon in [0, inf) (SimpleMKL 4.1, remark).
 
     V(t, y)  = 1/2 max(0, |y - t| - epsilon)^2
     V*(s, y) = s y + epsilon |s| + s^2 / 2
     dual     = sum y_i beta_i - epsilon |beta_i| - beta_i^2 / (2 c_i)
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        If epsilon is not a number in [0, inf).
     """
 
     name: ClassVar[str] = "squared_epsilon_insensitive"
@@ -129,16 +119,11 @@ class SquaredEpsilonInsensitive(_Tube):
 
 @dataclass(frozen=True)
 class Huber(PiecewiseQuadratic):
-    """Huber's loss: quadratic near the target, linear beyond delta.
+    """Huber's loss: quadratic near the target, linear beyond delta in (0, inf).
 
     V(t, y)  = 1/2 r^2 for |r| <= delta, delta |r| - delta^2/2 beyond,   r = y - t
     V*(s, y) = s y + s^2 / 2   on  |s| <= delta
     dual     = sum y_i beta_i - beta_i^2 / (2 c_i)   on  |beta_i| <= delta c_i
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        If delta is not a number in (0, inf).
     """
 
     delta: float = 1.0
@@ -172,16 +157,11 @@ class Huber(PiecewiseQuadratic):
 
 @dataclass(frozen=True)
 class Pinball(PiecewiseQuadratic):
-    """Pinball loss of quantile regression at level tau.
+    """Pinball loss of quantile regression at level tau in (0, 1).
 
     V(t, y)  = max(tau (y - t), (tau - 1) (y - t))
     V*(s, y) = s y   on  -tau <= s <= 1 - tau
     dual     = sum y_i beta_i   on  (tau - 1) c_i <= beta_i <= tau c_i
-
-    Raises
-    ------
-    InvalidType, InvalidParameter
-        If tau is not a number in (0, 1).
     """
 
     tau: float = 0.5

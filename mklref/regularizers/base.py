@@ -28,9 +28,9 @@ from mklref.exceptions import InvalidParameter, NotApplicable
 from mklref.regularizers.norms import LowRank, Parts, Polyhedral
 
 _LAWS = 1e-6
-"""Relative size of what is more than rounding in the laws of a regulariser."""
-_FEW = 200
-"""Kernels up to which a matrix of order M is formed to see its shape."""
+"""Relative violation of a law that rounding does not explain."""
+_LARGEST_JACOBIAN = 200
+"""Kernels up to which the Jacobian (M, M) is formed to check its shape."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +118,7 @@ class Regularizer(Stated, ABC):
         """Weights theta (M,) that attain R*(g); one point of the face where they are not unique."""
 
     def weights_at(self, rho: Array, g: Array) -> Array:
-        """The weights theta (M,) at an optimum with these norms: from those of which they depend less steeply."""
+        """The weights theta (M,) at an optimum, from rho or from g: whichever they depend on less steeply."""
         return self.weights_from_norms(rho)
 
     def low_rank_jacobian(self, g: Array) -> LowRank | None:
@@ -182,11 +182,11 @@ class Regularizer(Stated, ABC):
         return self
 
     def in_unit(self, norm: float) -> Regularizer:
-        """The same R, written so that `smoothed` suits norms of this order: of a family that has no scale, itself."""
+        """The same R, written so that `smoothed` suits norms of this order; itself in a family without a scale."""
         return self
 
     def sharpened(self) -> Regularizer | None:
-        """The one with kinks that this one smooths, or None: where it barely does, their optima are nearly one."""
+        """The regulariser with kinks that this one barely smooths, so that their optima nearly agree; or None."""
         return None
 
     def polyhedral(self, kernels: int) -> Polyhedral | None:
@@ -194,7 +194,7 @@ class Regularizer(Stated, ABC):
         return None
 
     def in_shares(self, kernels: int) -> Polyhedral | None:
-        """psi where it is polyhedral in shares s, of which weights are concave functions, or s = theta; or None."""
+        """psi as a polyhedral function of shares s, if not of theta itself; theta is concave in s. Or None."""
         return self.polyhedral(kernels)
 
     def parts(self, g: Array) -> Parts | None:
@@ -242,7 +242,7 @@ def require_regularizer(regularizer: Regularizer, kernels: int) -> None:
             theta, touched = face("weights_from_dual", g, kernels), face("weights_from_norms", rho, kernels)
             if not scale:  # what rounding leaves of 0 obeys no laws
                 continue
-            if kernels <= _FEW:
+            if kernels <= _LARGEST_JACOBIAN:
                 with suppress(NotApplicable):
                     face("weights_jacobian", g, kernels, kernels)
             law = f"value, conjugate and weights_from_dual {of} contradict R(theta g) + R*(g) = sum theta_m g_m^2"

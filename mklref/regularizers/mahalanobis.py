@@ -15,12 +15,12 @@ from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import FEASIBILITY
 
 _NEWTON_STEPS = 60
-"""About 18 are needed, 30 beside an E of condition 1e6."""
+"""About 18 are needed, and 30 where E has the condition 1e6."""
 
 _ROUNDING = 1e-14
 """Residual of the optimality conditions at which the weights are exact to rounding, if their terms are of order 1."""
 _OF_PRODUCTS = 4.0 * float(np.finfo(float).eps)
-"""The same as a share of the largest term, |A theta| having terms that cancel where E is ill conditioned."""
+"""The same relative to the largest term of A theta, whose terms cancel where E is ill conditioned."""
 
 
 @dataclass(frozen=True, eq=False)

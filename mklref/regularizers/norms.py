@@ -21,8 +21,8 @@ TIE = 1e-9
 """Relative distance from the largest entry within which an entry counts as maximal."""
 
 NEARLY_ONE = 1.1
-"""Up to this p the solution for p = 1 leads on where steps for p itself do not: g^{2/(p-1)} is steep beyond what
-rounding leaves of g."""
+"""Up to this p a solution for p = 1 may lead on where steps for p stall: g^{2/(p-1)} is so steep that the rounding of g
+decides."""
 
 _TINY = float(np.finfo(float).tiny)
 _LEAST_UNIT = 1e-100
@@ -161,9 +161,9 @@ class LowRank(NamedTuple):
     def product(self, V: Array) -> Array:
         """V times it times V', for rows V (r, M): r^2 M operations."""
         diagonal, along = self.diagonal, V @ self.rows.T
-        some = np.flatnonzero(diagonal)
-        if 2 * len(some) < len(diagonal):
-            V, diagonal = V[:, some], diagonal[some]
+        present = np.flatnonzero(diagonal)
+        if 2 * len(present) < len(diagonal):
+            V, diagonal = V[:, present], diagonal[present]
         if not len(self.rows):  # no root, which rounds: where kernels differ by 1e11, the last bits decide
             return np.asarray((V * diagonal) @ V.T)
         U, total = V * np.sqrt(np.abs(diagonal)), (along * self.scale) @ along.T
@@ -175,7 +175,7 @@ class LowRank(NamedTuple):
 
 
 class Parts(NamedTuple):
-    """R* = max_l N_l(q)/2 of smooth N_l, whose maximiser are shares s of the l, 1's = 1:  theta = sum_l s_l dN_l/dq."""
+    """R* = max_l N_l(q)/2 with smooth N_l. At a tie theta = sum_l s_l dN_l/dq for any shares s >= 0, 1's = 1."""
 
     norms: Array
     """N (L,)."""

@@ -28,7 +28,7 @@ _SAFE = 1.9
 """Share of 1/(C L ||K||^2) that is the step by default: below 2 by more than the error of `operator_norm`."""
 _LANCZOS_STEPS = 50
 _INVARIANT = 1e-6
-"""Share of ||K||^2 below which what a step adds to the Krylov space is nothing."""
+"""Share of ||K||^2 below which a step adds nothing to the Krylov space."""
 
 
 def forward_backward(
@@ -127,7 +127,7 @@ def operator_norm(dictionary: Dictionary, late: Callable[[], bool] = lambda: Fal
 
 
 def _step(run: Run, step: Any, accelerated: bool) -> float:
-    """gamma; where no time is left for the norm, one that is not taken, because the first record ends the run."""
+    """gamma. Where no time was left for the norm it goes unused, because the first record ends the run."""
     norm = operator_norm(run.dictionary, lambda: run.recorder.late)
     lipschitz = run.problem.C * run.problem.loss.smoothness * norm**2
     if step is not None:

@@ -44,10 +44,10 @@ _MOST_STEPS, _MOST_NEWTON_STEPS = 50, 50
 _PATIENCE = 5
 """Proximal steps without a smaller gap, and Newton steps without a smaller K A - t, after which rounding is held
 responsible."""
-_FEW, _SOME = 6, 15
+_FAST, _STEADY = 6, 15
 """Newton steps up to which sigma and rho grow by 10 and by 3; after more they stay."""
-_TOO_FAR = 0.01
-"""What they are multiplied by after a step that Newton's method did not solve."""
+_RETREAT = 0.01
+"""Their factor after a step that Newton's method did not solve."""
 _SLOPE = 0.1
 """Share of the first slope that the line search may leave."""
 _MOST_DOUBLINGS, _MOST_TRIALS = 10, 40
@@ -106,9 +106,9 @@ class ProximalPoint:
             smallest = min(smallest, gap)
             if gap <= target or since_better > _PATIENCE or self.late():
                 break
-            factor = 10.0 if steps <= _FEW else 3.0 if steps <= _SOME else 1.0
+            factor = 10.0 if steps <= _FAST else 3.0 if steps <= _STEADY else 1.0
             if steps == _MOST_NEWTON_STEPS:
-                factor = _TOO_FAR
+                factor = _RETREAT
             if self._rounded:  # sigma K'beta has lost the digits of A: less than this from now on
                 largest = factor * self.rho
             elif since_better and largest < _LARGEST * self._start[1]:
