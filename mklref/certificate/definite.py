@@ -58,8 +58,8 @@ _MARGIN, _GROWTH, _FASTEST = 1.5, 1.0 + 2.0**-9, 1.5
 """The first shift lies so many reductions above minus the eigenvalue; after a failed proof it is multiplied by the
 growth, which is then squared, up to the fastest."""
 _TOLD = 64.0
-"""A squared singular value of a factor is signal if it exceeds so many times the trace that the factor leaves. At 16 the
-shift of kernels whose spectrum decays into rounding is up to 4e-6 of itself too large; at 64, 4e-8."""
+"""A squared singular value of a factor is signal if it exceeds so many times the trace that the factor leaves. At 16
+the shift of kernels whose spectrum decays into rounding is up to 4e-6 of itself too large; at 64, 4e-8."""
 _BESIDE, _TERMS = 4.0, 8
 """mu of `missing` in roundings of the largest entry, and the terms of its series."""
 _PROVEN: WeakKeyDictionary[KernelStack, tuple[str, Array]] = WeakKeyDictionary()

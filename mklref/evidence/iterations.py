@@ -24,7 +24,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.certificate import certify
 from mklref.evidence.likelihood import MarginalLikelihood
-from mklref.evidence.newton import newton_step, no_higher, residuals, saddle_step
+from mklref.evidence.newton import no_higher, residual, saddle_step
 from mklref.evidence.problem import EvidenceProblem
 from mklref.evidence.variational import with_slopes
 from mklref.exceptions import Interrupted
@@ -57,22 +57,14 @@ def fixed_point(point: MarginalLikelihood, exponent: float) -> MarginalLikelihoo
     if np.any(point.squares < 0.0) or np.any(point.traces < 0.0):
         return None
     growth = (point.squares / point.units) ** exponent
-    return MarginalLikelihood.at(point.problem, np.maximum(point.problem.lower, point.x * growth))
-
-
-def newton(point: MarginalLikelihood) -> MarginalLikelihood | None:
-    """A projected Newton step on phi itself, or None if rounding leaves no decrease."""
-    problem = point.problem
-    return newton_step(point, problem.lower, lambda x: MarginalLikelihood.at(problem, x))
+    return point.moved(np.maximum(point.lower, point.x * growth))
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")
 def below(point: MarginalLikelihood, tol: float) -> MarginalLikelihood | None:
     """A lower point than a stationary one whose lowest curvature is below -tol, or None: it is no saddle."""
-    problem, (curvature, direction) = point.problem, point.lowest_curvature
-    if not curvature < -tol:
-        return None
-    return saddle_step(point, problem.lower, curvature, direction, lambda x: MarginalLikelihood.at(problem, x))
+    curvature, direction = point.lowest_curvature
+    return saddle_step(point, curvature, direction) if curvature < -tol else None
 
 
 @dataclass
@@ -108,14 +100,13 @@ class Reweighted:
         held = (slopes >= _FLATTEST) & (slopes <= 1.0 / _FLATTEST)
         if not 1.0 / _HOPELESS < point.noise_variance < _HOPELESS or not held.all():
             return None
-        residual = _residual(point)
-        gap = float(np.clip(_INNER_SHARE * residual**2, _INNER_SMALLEST, _INNER_LARGEST))
+        gap = float(np.clip(_INNER_SHARE * residual(point) ** 2, _INNER_SMALLEST, _INNER_LARGEST))
         for inner in self._inner_solutions(point, gap):
             following = self._following(point, inner)
             if following is None or not inner.certificate.is_optimal(_INNER_LARGEST):
                 continue
             rise = following.value - point.value
-            if rise < 0.0 or (no_higher(following, point) and _residual(following) < residual):
+            if rise < 0.0 or (no_higher(following, point) and residual(following) < residual(point)):
                 self.inner = inner
                 return following
         return None
@@ -159,10 +150,6 @@ class Reweighted:
             errors = problem.y - inner.decision_function(problem.kernels)
             noise = max(float(problem.lower[-1]), float(np.linalg.norm(errors)) / float(np.sqrt(point.traces[-1])))
         return MarginalLikelihood.at(problem, problem.join(weights, noise))
-
-
-def _residual(point: MarginalLikelihood) -> float:
-    return float(residuals(point, point.problem.lower).max())
 
 
 def balanced(problem: EvidenceProblem) -> tuple[EvidenceProblem, Array]:

@@ -26,7 +26,7 @@ from scipy.linalg.lapack import dpotri, dsygst
 from mklref._threads import as_in_solvers, blas_threads, cached_property
 from mklref._typing import Array
 from mklref._validate import checked_number
-from mklref.evidence.newton import residuals
+from mklref.evidence.newton import residual, residuals
 from mklref.evidence.problem import EvidenceProblem, checked_problem, checked_variance, cholesky
 from mklref.evidence.whitened import OutOfTime, Whitened, definite, whitened
 from mklref.exceptions import InvalidParameter
@@ -202,7 +202,7 @@ class MarginalLikelihood:
             errors[3, m] = np.linalg.norm(alpha[m][:, None] * K * alpha[m])
         if not 2.0 * _UNIT * float(np.linalg.norm(d[:, None] * X * d)) < _FIRST_ORDER:
             return np.inf
-        slopes, room = self.gradient / units, units * (self.x - self.problem.lower)
+        slopes, room = self.gradient / units, units * (self.x - self.lower)
         errors[2:] *= 2.0
         stretched = 4.0 * _UNIT * np.linalg.norm(errors[:2], axis=0)
         errors[:2] *= np.abs(self.squares) / units
@@ -222,6 +222,15 @@ class MarginalLikelihood:
     def x(self) -> Array:
         """The variables of the problem at this point."""
         return self.problem.join(self.weights, self.noise_variance)
+
+    @property
+    def lower(self) -> Array:
+        """Their lower bounds."""
+        return self.problem.lower
+
+    def moved(self, x: Array) -> MarginalLikelihood | None:
+        """The same at other variables, or None where Kbar is singular or not finite."""
+        return self.at(self.problem, x)
 
     @property
     def units(self) -> Array:
@@ -293,7 +302,7 @@ class MarginalLikelihood:
     def lowest_curvature(self) -> tuple[float, Array]:
         """`Stationarity.curvature` and its eigenvector (zeros if there is none), one entry for each variable."""
         slopes = self.gradient / self.units
-        held = (slopes > _WEAK) & (slopes >= self.units * (self.x - self.problem.lower))
+        held = (slopes > _WEAK) & (slopes >= self.units * (self.x - self.lower))
         inside = np.flatnonzero(~held & (self.traces != 0.0))
         lowest, direction = np.inf, np.zeros(len(held))
         if len(inside):
@@ -387,12 +396,11 @@ def stationarity(problem: EvidenceProblem, weights: Any, noise_variance: float |
         raise InvalidParameter(
             f"noise_variance = {point.noise_variance:g} is below noise_floor = {problem.noise_floor:g}."
         )
-    close = point.residual_rounding <= max(_ROUGH, 1e-3 * float(residuals(point, problem.lower).max()))
+    close = point.residual_rounding <= max(_ROUGH, 1e-3 * residual(point))
     return judge(point if close else point.whitened() or point)
 
 
 def judge(point: MarginalLikelihood) -> Stationarity:
     """The same at an evaluated point."""
-    shares = residuals(point, point.problem.lower)
     curvature = point.lowest_curvature[0]
-    return Stationarity(point.gradient, shares, curvature, point.residual_rounding, point.sensitivity)
+    return Stationarity(point.gradient, residuals(point), curvature, point.residual_rounding, point.sensitivity)

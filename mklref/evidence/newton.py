@@ -14,7 +14,6 @@ leads where kernels and targets mirror each other, `saddle_step` goes on along t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
@@ -37,23 +36,26 @@ _ROUNDING = 8.0 * float(np.finfo(float).eps)
 
 
 Point: TypeAlias = "MarginalLikelihood | WithSlopes"
-"""A function at x (k,): its value with a bound of its rounding error, gradient, hessian(index, units), and units u."""
+"""A function at x (k,) >= lower: its value with a bound of its rounding error, gradient, hessian(index, units), and
+units u; and `moved(x)`, the same at another x, or None outside of the domain."""
 P = TypeVar("P", "MarginalLikelihood", "WithSlopes")
 
 
-def residuals(point: Point, lower: Array) -> Array:
+def residuals(point: Point) -> Array:
     """|min(u (x - lower), g/u)| for each variable: zero exactly where the first-order conditions hold."""
-    return np.asarray(np.abs(np.minimum(point.units * (point.x - lower), point.gradient / point.units)))
+    return np.asarray(np.abs(np.minimum(point.units * (point.x - point.lower), point.gradient / point.units)))
 
 
-def newton_step(point: P, lower: Array, evaluate: Callable[[Array], P | None]) -> P | None:
-    """The point after one step, or None if rounding leaves no decrease, or float64 no second derivatives.
+def residual(point: Point) -> float:
+    """The largest of the residuals."""
+    return float(residuals(point).max())
 
-    `evaluate` gives None outside the domain.
-    """
+
+def newton_step(point: P) -> P | None:
+    """The point after one step, or None if rounding leaves no decrease, or float64 no second derivatives."""
     units = point.units
-    x, gradient = units * (point.x - lower), point.gradient / units
-    near = (x <= min(_NEAR, float(residuals(point, lower).max()))) & (gradient > 0.0)
+    x, gradient = units * (point.x - point.lower), point.gradient / units
+    near = (x <= min(_NEAR, residual(point))) & (gradient > 0.0)
     free = np.flatnonzero(~near)
     hessian, direction = point.hessian(free, units[free]), -x
     if not np.isfinite(hessian).all():
@@ -66,25 +68,23 @@ def newton_step(point: P, lower: Array, evaluate: Callable[[Array], P | None]) -
     slack = _ROUNDING * (1.0 + abs(point.value))
     t, length = 1.0, max(1.0, float(np.abs(direction).max()))  # without curvature a direction is as long as 1e10
     while t * length > _SHORTEST:
-        trial = evaluate(lower + np.maximum(x + t * direction, 0.0) / units)
+        trial = point.moved(point.lower + np.maximum(x + t * direction, 0.0) / units)
         if trial is not None:
             visible = abs(t * slope) > slack
-            if trial.value <= point.value + _ARMIJO * t * slope if visible else _closer(trial, point, lower):
+            if trial.value <= point.value + _ARMIJO * t * slope if visible else _closer(trial, point):
                 return trial
         t *= 0.5
     return None
 
 
-def saddle_step(
-    point: P, lower: Array, curvature: float, direction: Array, evaluate: Callable[[Array], P | None]
-) -> P | None:
+def saddle_step(point: P, curvature: float, direction: Array) -> P | None:
     """A lower point along a direction in units, either way, as far as its negative curvature would show; or None."""
-    x = point.units * (point.x - lower)
+    x = point.units * (point.x - point.lower)
     t = 1.0 + float(x.max())
     while -curvature * t**2 > _ROUNDING * (1.0 + abs(point.value)):
         for ahead in (t * direction, -t * direction):
             step = np.maximum(ahead, -x)
-            trial = evaluate(lower + (x + step) / point.units)
+            trial = point.moved(point.lower + (x + step) / point.units)
             if trial is not None and trial.value < point.value + _ARMIJO * curvature * float(step @ step):
                 return trial
         t *= 0.5
@@ -101,9 +101,9 @@ def _model_minimum(hessian: Array, gradient: Array, x: Array) -> Array:
     return np.asarray(nnls(root[:, None] * vectors.T, root * (vectors.T @ x) - (vectors.T @ gradient) / root)[0])
 
 
-def _closer(trial: Point, point: Point, lower: Array) -> bool:
+def _closer(trial: Point, point: Point) -> bool:
     """Whether a step too small to show in the value brings the conditions closer."""
-    return no_higher(trial, point) and float(residuals(trial, lower).max()) < float(residuals(point, lower).max())
+    return no_higher(trial, point) and residual(trial) < residual(point)
 
 
 def no_higher(trial: Point, point: Point) -> bool:
@@ -112,13 +112,10 @@ def no_higher(trial: Point, point: Point) -> bool:
     return bool(trial.value - point.value <= allowed)
 
 
-def minimise(point: P, lower: Array, evaluate: Callable[[Array], P | None], tol: float, max_iter: int) -> P:
+def minimise(point: P, tol: float, max_iter: int) -> P:
     """Newton steps from a point until all residuals are at most `tol`, or until rounding stops them."""
     for _ in range(max_iter):
-        if float(residuals(point, lower).max()) <= tol:
-            break
-        following = newton_step(point, lower, evaluate)
-        if following is None:
+        if residual(point) <= tol or (following := newton_step(point)) is None:
             break
         point = following
     return point

@@ -11,11 +11,10 @@ import numpy as np
 
 from mklref._run import Recorder
 from mklref._threads import blas_threads
-from mklref._typing import Array
 from mklref._validate import check_callback, checked_choice, checked_count, checked_limits, checked_rng
-from mklref.evidence.iterations import Reweighted, below, fixed_point, newton
+from mklref.evidence.iterations import Reweighted, below, fixed_point
 from mklref.evidence.likelihood import MarginalLikelihood
-from mklref.evidence.newton import no_higher, residuals
+from mklref.evidence.newton import newton_step, no_higher, residual, residuals
 from mklref.evidence.problem import EvidenceProblem, checked_problem
 from mklref.evidence.solution import EvidenceRecord, EvidenceSolution, EvidenceStatus, solution_at
 from mklref.solution import Status
@@ -99,7 +98,8 @@ def solve(
     default = problem.default_weights()
     first = default if start is None else problem.checked_weights(start, "start")
     with np.errstate(over="ignore"):
-        drawn = default * np.exp(draw.uniform(-_SPREAD, _SPREAD, size=(further, problem.n_kernels)))
+        weights = default * np.exp(draw.uniform(-_SPREAD, _SPREAD, size=(further, problem.n_kernels)))
+    drawn = [problem.join(theta, problem.noise_variance) for theta in weights]
     recorder: Recorder[EvidenceRecord] = Recorder(
         "stationarity",
         tol=tol,
@@ -117,7 +117,7 @@ def solve(
         return _lowest([*ends, *unfinished]) if ends or unfinished else None
 
     with recorder.running(so_far), blas_threads(problem.n_samples):
-        for point in chain([MarginalLikelihood(problem, first)], (_at(problem, weights) for weights in drawn)):
+        for point in chain([MarginalLikelihood(problem, first)], (MarginalLikelihood.at(problem, x) for x in drawn)):
             if point is None:  # a draw beyond float64
                 continue
             run = _Run(point, method, tol, recorder)
@@ -127,10 +127,6 @@ def solve(
                 break
             recorder.again()
     return _lowest(ends)
-
-
-def _at(problem: EvidenceProblem, weights: Array) -> MarginalLikelihood | None:
-    return MarginalLikelihood.at(problem, problem.join(weights, problem.noise_variance))
 
 
 def _lowest(ends: list[EvidenceSolution]) -> EvidenceSolution:
@@ -177,7 +173,7 @@ class _Run:
     @np.errstate(over="ignore", invalid="ignore", divide="ignore")  # what is not finite is no point, and not taken
     def _step(self, point: MarginalLikelihood) -> MarginalLikelihood | None:
         if self.method == "newton":
-            return self.below or newton(point)
+            return self.below or newton_step(point)
         if self.reweighted is not None:  # whose inner problems are those of the kernels as given
             return None if self.whitened_at else self.reweighted.step(point)
         following = fixed_point(point, MULTIPLICATIVE[self.method])
@@ -200,10 +196,10 @@ class _Run:
 
     def _record(self) -> EvidenceStatus | None:
         """Note an iteration; says whether it was the last one."""
-        if float(residuals(self.point, self.point.problem.lower).max()) <= self.tol < self.point.residual_rounding:
+        if residual(self.point) <= self.tol < self.point.residual_rounding:
             self._whiten()
         point = self.point
-        shares = residuals(point, point.problem.lower)
+        shares = residuals(point)
         inner = None if self.reweighted is None else self.reweighted.inner
         record = EvidenceRecord(
             iteration=len(self.recorder.records) - self.first,

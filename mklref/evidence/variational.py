@@ -131,25 +131,25 @@ def with_slopes(
 
     The latter where Kbar is singular at `start`.
     """
-    problem = first.problem
-
-    def evaluate(weights: Array) -> WithSlopes | None:
-        point = MarginalLikelihood.at(problem, problem.join(weights, first.noise_variance))
-        return None if point is None else WithSlopes(point, slopes, log_determinant)
-
-    begun = evaluate(start) or WithSlopes(first, slopes, log_determinant)
-    return minimise(begun, np.zeros(problem.n_kernels), evaluate, tol, _MOST_STEPS)
+    here = WithSlopes(first, slopes, log_determinant)
+    return minimise(here.moved(start) or here, tol, _MOST_STEPS)
 
 
 class WithSlopes:
     """z'theta - log det Kbar, or z'theta + y'Kbar^{-1} y, convex in theta, with its derivatives."""
 
     def __init__(self, point: MarginalLikelihood, slopes: Array, log_determinant: bool) -> None:
-        self.point, self.x, self.log_determinant = point, point.weights, log_determinant
+        self.point, self.x, self.slopes, self.log_determinant = point, point.weights, slopes, log_determinant
+        self.lower = np.zeros(len(slopes))
         term, fall = (-point.log_determinant, point.traces) if log_determinant else (2.0 * point.fit, point.squares)
         self.value = float(slopes @ point.weights) + term
         self.gradient = slopes - fall[: len(slopes)]
         self.units = np.where(slopes > 0.0, slopes, 1.0)
+
+    def moved(self, weights: Array) -> WithSlopes | None:
+        """The same at other weights and this noise, or None where Kbar is singular or not finite."""
+        point = self.point.moved(self.point.problem.join(weights, self.point.noise_variance))
+        return None if point is None else WithSlopes(point, self.slopes, self.log_determinant)
 
     @property
     def rounding(self) -> float:

@@ -25,7 +25,8 @@ from mklref.evidence import (
     simulate,
     solve,
 )
-from mklref.evidence.iterations import balanced, fixed_point, newton
+from mklref.evidence.iterations import balanced, fixed_point
+from mklref.evidence.newton import newton_step
 from mklref.exceptions import InvalidParameter, InvalidTarget
 
 
@@ -177,7 +178,7 @@ def test_newton_where_every_weight_goes_to_its_bound():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(6, 2))
     problem = EvidenceProblem([X @ X.T, np.eye(6)], 1e-3 * rng.normal(size=6), 1.0)
-    following = newton(MarginalLikelihood(problem, np.full(2, 1e-6)))
+    following = newton_step(MarginalLikelihood(problem, np.full(2, 1e-6)))
     np.testing.assert_array_equal(following.weights, np.zeros(2))
     assert not following.lowest_curvature[1].any()
     assert solve(problem, "newton", start=np.full(2, 1e-4)).status is EvidenceStatus.STATIONARY
