@@ -42,13 +42,14 @@ def checked_number(
     The interval is written as in mathematics, such as "(0, inf]"; `inside` is for one that is written otherwise.
     """
     number = checked_real(label, value, f"give a number in {interval}: {remedy}")
-    within = _holds(interval, number) if inside is None else inside(number)
+    within = holds(interval, number) if inside is None else inside(number)
     if not within or (np.isinf(number) and not isinstance(value, float | np.floating)):
         raise InvalidParameter(f"{label} = {shown(value)} must lie in {interval}: {remedy}")
     return number
 
 
-def _holds(interval: str, x: float) -> bool:
+def holds(interval: str, x: float) -> bool:
+    """Whether a number lies in an interval that is written as in mathematics."""
     low, high = map(float, interval[1:-1].split(","))
     return (low < x if interval[0] == "(" else low <= x) and (x < high if interval[-1] == ")" else x <= high)
 

@@ -187,7 +187,8 @@ class Run:
 
         Ctrl-C raises `Interrupted`, whose `solution` is the best certified point so far.
         """
-        with self.recorder.running(self._interrupted), blas_threads():
+        found = self.best
+        with self.recorder.running(lambda: found.point and self._solution(Status.INTERRUPTED)), blas_threads():
             try:
                 for point in steps:
                     if (status := self._record(point)) is not None:
@@ -195,9 +196,6 @@ class Run:
             except OutOfTime:
                 return self._solution(Status.TIME_LIMIT)
             return self._solution(Status.STALLED)
-
-    def _interrupted(self) -> Solution | None:
-        return None if self.best.point is None else self._solution(Status.INTERRUPTED)
 
     def _evaluate(self, weights: Array, needed: Any) -> None:
         """Solve the machines at these weights, and read the kernels that are needed, (M,) of bool."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -82,11 +83,8 @@ class StationaryPoint:
 def settle(run: Run, problem: Problem, starts: Iterable[Iterator[GroupPoint]]) -> StationaryPoint:
     """Follow the descent from every start until run.stop is at run.tol; keep the lowest end, also on Ctrl-C."""
     ends: list[tuple[GroupPoint, Status]] = []
-
-    def lowest() -> StationaryPoint | None:
-        return _lowest(run, problem, ends, Status.INTERRUPTED) if ends else None
-
-    with run.recorder.running(lowest), blas_threads():
+    so_far = partial(_lowest, run, problem, ends, Status.INTERRUPTED)
+    with run.recorder.running(lambda: so_far() if ends else None), blas_threads():
         try:
             for steps in starts:
                 run.recorder.again()

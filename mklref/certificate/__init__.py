@@ -1,7 +1,5 @@
 """Certificates of optimality: NumPy and the standard library only, no solver."""
 
-from __future__ import annotations
-
 from mklref.certificate.bounds import dual_losses, dual_objective
 from mklref.certificate.document import RigorousCertificate
 from mklref.certificate.feasible import repair

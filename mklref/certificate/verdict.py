@@ -199,7 +199,7 @@ class Certificate(Bounds):
         return _display.certificate(self)
 
     def _better_intercept(self) -> str:
-        """Which intercept should be another one: of several machines, the one that is furthest from it."""
+        """Which intercept should be another one; of several machines, the one furthest from its best."""
         given, better = np.atleast_1d(self.intercept), np.atleast_1d(self.better_intercept)
         p = int(np.argmax(np.abs(given - better)))
         where = "" if isinstance(self.intercept, float) else f" of machine {p}"

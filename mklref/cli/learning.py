@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from mklref._validate import holds
 from mklref.cli.files import Input, Output, add_force
 from mklref.exceptions import MKLError
 from mklref.losses import Loss, as_loss
@@ -142,26 +143,24 @@ def number(text: str) -> float:
         raise argparse.ArgumentTypeError(f"{text[:80]!r} is not a number") from None
 
 
-def within(inside: Callable[[float], bool], says: str) -> Callable[[str], float]:
-    """What reads a number inside of an interval, which the error names."""
+def within(interval: str, says: str) -> Callable[[str], float]:
+    """What reads a number in an interval, which the error names."""
 
     def read(text: str) -> float:
         value = number(text)
-        if not inside(value):
-            raise argparse.ArgumentTypeError(says.format(text))
+        if not holds(interval, value):
+            raise argparse.ArgumentTypeError(says.format(text, interval))
         return value
 
     return read
 
 
-exponent = within(lambda p: p >= 1.0, "p = {} must lie in [1, inf]; 1 is sparse, inf the plain sum")
+exponent = within("[1, inf]", "p = {} must lie in {}; 1 is sparse, inf the plain sum")
 exponents = several(exponent)
-positive = within(lambda value: 0.0 < value < np.inf, "{} must lie in (0, inf)")
-seconds = within(lambda value: value > 0.0, "{} must lie in (0, inf]")
-tolerance = within(
-    lambda value: 0.0 < value < 1.0, "{} must lie in (0, 1), such as 1e-6: with a relative gap of 1 anything passes"
-)
-share = within(lambda value: 0.0 < value < 1.0, "{} must be a share in (0, 1), nested, or none")
+positive = within("(0, inf)", "{} must lie in {}")
+seconds = within("(0, inf]", "{} must lie in {}")
+tolerance = within("(0, 1)", "{} must lie in {}, such as 1e-6: with a relative gap of 1 anything passes")
+share = within("(0, 1)", "{} must be a share in {}, nested, or none")
 
 
 def integer(least: int, says: str) -> Callable[[str], int]:

@@ -11,8 +11,6 @@
 This package is imported when one of them is first asked for, and imports scikit-learn.
 """
 
-from __future__ import annotations
-
 from mklref.estimators.blocks import from_annotated, joined
 from mklref.estimators.classifier import MKLClassifier
 from mklref.estimators.one_class import MKLOneClass

@@ -3,8 +3,6 @@
 The problem is not convex. Solutions carry the residual of their first-order conditions, never a gap.
 """
 
-from __future__ import annotations
-
 from mklref.evidence.likelihood import MarginalLikelihood, Stationarity, stationarity
 from mklref.evidence.problem import EvidenceProblem, simulate
 from mklref.evidence.solution import EvidenceRecord, EvidenceSolution, EvidenceStatus, Posterior

@@ -31,9 +31,10 @@ class Formulation(ABC):
 
     def explain(self, problem: Any) -> str | None:
         """None if the formulation covers the problem, else the reason in words, with an alternative."""
-        if is_one_machine(problem) if self.kind is Problem else isinstance(problem, self.kind):
-            return self.applies(problem)
-        return f"{self.name} is for a {self.kind.__name__}, this is a {type(problem).__name__}."
+        fits = is_one_machine(problem) if self.kind is Problem else isinstance(problem, self.kind)
+        if not fits:
+            return f"{self.name} is for a {self.kind.__name__}, this is a {type(problem).__name__}."
+        return self.applies(problem)
 
     def applies(self, problem: Any) -> str | None:
         """`explain` for a problem of its kind, by the regulariser."""

@@ -220,14 +220,35 @@ def some_values(y: Array) -> str:
     return ", ".join(f"{value:g}" for value in found[:6]) + (", ..." if len(found) > 6 else "")
 
 
+class _Sampled(NamedTuple):
+    """A loss at k of its targets: V at scores t, (a, k), and V* at slopes s, (b, k), of which the first a are V'(t)."""
+
+    y: Array
+    t: Array
+    V: Array
+    s: Array
+    V_star: Array
+    which: Any
+    """The indices of the targets, (k,)."""
+
+
 def require_loss(loss: Loss, y: Array) -> None:
     """Raise `InvalidParameter` unless V, V' and V* of a class that is not ours belong together, at some scores.
 
     V(t) + V*(s) >= s t, with equality at s = V'(t), is all that certificates ask of a loss; and their bounds are wrong
     without it.
     """
-    if not own_class(loss):
-        return
+    if own_class(loss):
+        with np.errstate(all="ignore"):
+            at = _sampled(loss, y)
+            floor = ROUNDING * np.median(np.abs(at.V[:7]), axis=0)  # as log(1 + x) has; not of far ones, as exp(100)
+            floor = np.where(floor < np.inf, floor, 0.0)
+            _require_fenchel_young(loss, at, floor)
+            _require_quadratic(loss, y, at, floor)
+
+
+def _sampled(loss: Loss, y: Array) -> _Sampled:
+    """The values around the targets, at kinks and at the ends of the domain; an error where one is no number."""
     of = f"of the loss {loss}"
     unit = max(1.0, float(np.abs(y).max()))
     steps = unit * np.append(0.0, np.outer(np.geomspace(1e-2, 1e2, 5), [-1.0, 1.0]))
@@ -236,55 +257,63 @@ def require_loss(loss: Loss, y: Array) -> None:
         """A method at each of the points (k, n)."""
         return np.stack([shaped(f"{method} {of}", getattr(loss, method)(x, y), y.shape) for x in points])
 
-    with np.errstate(all="ignore"):
-        kinks = shaped(f"kinks {of}", loss.kinks(y), (-1, len(y)))
-        lower, upper = (shaped(f"domain {of}", bound, y.shape) for bound in loss.domain(y))
-        if not np.all(lower <= upper):
-            raise InvalidParameter(f"domain {of} ends before it begins; return lower and upper bounds, (n,) each.")
-        t = np.concatenate([y + steps[:, None], kinks])
-        s = np.minimum(np.maximum(at("subgradient", t), lower), upper)
-        ends = np.stack([lower, np.clip(0.0, lower, upper), upper])  # where 0 log 0 is 0
-        margins = 1e-3 * np.minimum(upper - lower, np.maximum(1.0, np.abs(ends[::2])))
-        ends = np.concatenate([ends, ends[::2] + margins * [[1.0], [-1.0]]])
-        s = np.concatenate([s, np.where(np.isfinite(ends), ends, s[: len(ends)])])
-        some = np.unique(y, return_index=True)[1]
-        some = some[np.unique(np.linspace(0, len(some) - 1, 8).astype(int))]
-        t, V, s, V_star = (values[:, some] for values in (t, at("value", t), s, at("conjugate", s)))
-        near = np.abs(t - y[some]) <= unit  # what overflows far away is another matter
-        there = np.concatenate([near, np.isfinite(ends[:, some])]) & np.isfinite(s)
-        inner = there & (np.arange(len(s)) >= len(s) - 2)[:, None]  # of the domain, where V* is finite
-        for method, points, values, lost in (
-            ("value", t, V, near & (np.isnan(V) | np.isneginf(V))),
-            ("subgradient", t, s[: len(t)], near & np.isnan(s[: len(t)])),
-            ("conjugate", s, V_star, there & (np.isnan(V_star) | np.isneginf(V_star)) | inner & np.isposinf(V_star)),
-        ):
-            if len(found := np.argwhere(lost)):
-                i, k = found[0]
-                where = f"{method}({points[i, k]:g}) {of} at y = {y[some[k]]:g} is {values[i, k]:g}"
-                raise InvalidParameter(f"{where}; give the limit there, such as 0 for 0 log 0, or a smaller domain.")
-        slack = V[:, None] + V_star - s * t[:, None]
-        size = np.abs(V[:, None]) + np.abs(V_star) + np.abs(s * t[:, None])
-        floor = ROUNDING * np.median(np.abs(V[:7]), axis=0)  # as log(1 + x) has; not of the far ones, such as exp(100)
-        floor = np.where(floor < np.inf, floor, 0.0)
-        same = np.eye(len(t), len(s), dtype=bool)[:, :, None]
-        wrong = np.argwhere(np.where(same, np.abs(slack), -slack) > LAWS * size + floor)
-        if len(wrong):
-            i, j, k = wrong[0]
-            slope = f" = subgradient({t[j, k]:g})" if j < len(t) else ""
-            raise InvalidParameter(
-                f"the loss {loss} contradicts itself at y = {y[some[k]]:g}: value({t[i, k]:g}) = {V[i, k]:.6g}, "
-                f"conjugate({s[j, k]:g}) = {V_star[j, k]:.6g} with s = {s[j, k]:g}{slope}. V(t) + V*(s) >= s t has to "
-                "hold, with equality at s = V'(t); derive value, subgradient, conjugate and domain again."
-            )
-        if (form := loss.quadratic_dual(y)) is not None:
-            for name in ("linear", "lower", "upper"):
-                shaped(f"{name} of quadratic_dual {of}", getattr(form, name), y.shape)
-            b, linear = -s, form.linear[some]
-            dual = -linear * b + form.absolute * np.abs(b) + 0.5 * form.curvature * b**2
-            alike = np.allclose(form.lower, -upper, LAWS, 0.0) and np.allclose(form.upper, -lower, LAWS, 0.0)
-            size = np.abs(dual) + np.abs(linear * b) + np.abs(V_star)
-            if not alike or np.any(np.abs(dual - V_star) > LAWS * size + floor):
-                raise InvalidParameter(
-                    f"quadratic_dual {of} is not V*(-b, y) as conjugate(s, y) has it, on its domain; derive linear, "
-                    "absolute, curvature and bounds again, or return None and define curvature(t, y)."
-                )
+    kinks = shaped(f"kinks {of}", loss.kinks(y), (-1, len(y)))
+    lower, upper = (shaped(f"domain {of}", bound, y.shape) for bound in loss.domain(y))
+    if not np.all(lower <= upper):
+        raise InvalidParameter(f"domain {of} ends before it begins; return lower and upper bounds, (n,) each.")
+    t = np.concatenate([y + steps[:, None], kinks])
+    s = np.minimum(np.maximum(at("subgradient", t), lower), upper)
+    ends = np.stack([lower, np.clip(0.0, lower, upper), upper])  # where 0 log 0 is 0
+    margins = 1e-3 * np.minimum(upper - lower, np.maximum(1.0, np.abs(ends[::2])))
+    ends = np.concatenate([ends, ends[::2] + margins * [[1.0], [-1.0]]])
+    s = np.concatenate([s, np.where(np.isfinite(ends), ends, s[: len(ends)])])
+    which = np.unique(y, return_index=True)[1]
+    which = which[np.unique(np.linspace(0, len(which) - 1, 8).astype(int))]
+    t, V, s, V_star = (values[:, which] for values in (t, at("value", t), s, at("conjugate", s)))
+    near = np.abs(t - y[which]) <= unit  # what overflows far away is another matter
+    there = np.concatenate([near, np.isfinite(ends[:, which])]) & np.isfinite(s)
+    inner = there & (np.arange(len(s)) >= len(s) - 2)[:, None]  # of the domain, where V* is finite
+    for method, points, values, lost in (
+        ("value", t, V, near & (np.isnan(V) | np.isneginf(V))),
+        ("subgradient", t, s[: len(t)], near & np.isnan(s[: len(t)])),
+        ("conjugate", s, V_star, there & (np.isnan(V_star) | np.isneginf(V_star)) | inner & np.isposinf(V_star)),
+    ):
+        if lost.any():
+            i, k = np.argwhere(lost)[0]
+            where = f"{method}({points[i, k]:g}) {of} at y = {y[which[k]]:g} is {values[i, k]:g}"
+            raise InvalidParameter(f"{where}; give the limit there, such as 0 for 0 log 0, or a smaller domain.")
+    return _Sampled(y[which], t, V, s, V_star, which)
+
+
+def _require_fenchel_young(loss: Loss, at: _Sampled, floor: Array) -> None:
+    """V(t_i) + V*(s_j) >= s_j t_i for all i and j, with equality for i = j."""
+    y, t, V, s, V_star, _ = at
+    slack = V[:, None] + V_star - s * t[:, None]
+    size = np.abs(V[:, None]) + np.abs(V_star) + np.abs(s * t[:, None])
+    same = np.eye(len(t), len(s), dtype=bool)[:, :, None]
+    wrong = np.argwhere(np.where(same, np.abs(slack), -slack) > LAWS * size + floor)
+    if len(wrong):
+        i, j, k = wrong[0]
+        slope = f" = subgradient({t[j, k]:g})" if j < len(t) else ""
+        raise InvalidParameter(
+            f"the loss {loss} contradicts itself at y = {y[k]:g}: value({t[i, k]:g}) = {V[i, k]:.6g}, "
+            f"conjugate({s[j, k]:g}) = {V_star[j, k]:.6g} with s = {s[j, k]:g}{slope}. V(t) + V*(s) >= s t has to "
+            "hold, with equality at s = V'(t); derive value, subgradient, conjugate and domain again."
+        )
+
+
+def _require_quadratic(loss: Loss, y: Array, at: _Sampled, floor: Array) -> None:
+    """`quadratic_dual`, if there is one, is V*(-b, y) on the domain."""
+    if (form := loss.quadratic_dual(y)) is None:
+        return
+    for name in ("linear", "lower", "upper"):
+        shaped(f"{name} of quadratic_dual of the loss {loss}", getattr(form, name), y.shape)
+    b, linear, (lower, upper) = -at.s, form.linear[at.which], loss.domain(y)
+    dual = -linear * b + form.absolute * np.abs(b) + 0.5 * form.curvature * b**2
+    alike = np.allclose(form.lower, -upper, LAWS, 0.0) and np.allclose(form.upper, -lower, LAWS, 0.0)
+    size = np.abs(dual) + np.abs(linear * b) + np.abs(at.V_star)
+    if not alike or np.any(np.abs(dual - at.V_star) > LAWS * size + floor):
+        raise InvalidParameter(
+            f"quadratic_dual of the loss {loss} is not V*(-b, y) as conjugate(s, y) has it, on its domain; derive "
+            "linear, absolute, curvature and bounds again, or return None and define curvature(t, y)."
+        )

@@ -4,8 +4,6 @@ evaluate     error, confusion matrix, balanced accuracy and AUC with intervals, 
 stability    how often a kernel is chosen, and with which weight, on resampled rows
 """
 
-from __future__ import annotations
-
 from mklref.model_selection.evaluation import Evaluation, Measure, evaluate
 from mklref.model_selection.resampling import Stability, stability
 

@@ -10,8 +10,6 @@ another kind by `InvalidType`, what is not finite or does not fit the rest by `I
     ax.figure.savefig("weights.png")
 """
 
-from __future__ import annotations
-
 from mklref.plotting.bars import contributions, stability, weights
 from mklref.plotting.matrices import alignment, intervals, sparsity
 from mklref.plotting.paths import gap, path, validation, weight_paths

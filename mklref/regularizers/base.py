@@ -75,10 +75,10 @@ class Regularizer(Stated, ABC):
             value = getattr(self, parameter)
             if isinstance(value, float):
                 texts.append(f"{parameter}={written(value)}" if texts else written(value))
+            elif isinstance(value, str) or not hasattr(value, "__len__"):
+                texts.append(str(value))
             else:
-                texts.append(
-                    str(len(value)) if hasattr(value, "__len__") and not isinstance(value, str) else str(value)
-                )
+                texts.append(str(len(value)))
         return f"{type(self).__name__}({', '.join(texts)})"
 
     @property

@@ -4,8 +4,6 @@
 are asked for.
 """
 
-from __future__ import annotations
-
 from mklref.synthesis.certificate import certify
 from mklref.synthesis.forward_backward import forward_backward
 from mklref.synthesis.problem import SynthesisProblem, lambda_max

@@ -21,7 +21,7 @@ from mklref._typing import Array
 from mklref._validate import checked_choice, checked_positive
 from mklref.exceptions import SolverFailure
 from mklref.formulations.dual import V_star
-from mklref.losses.base import Costs
+from mklref.losses.base import Costs, cp
 from mklref.reference import Engine, first_confirmed
 from mklref.solution import History, Status
 from mklref.synthesis.certificate import certify
@@ -99,8 +99,6 @@ def solve(
 
 
 def _primal(problem: SynthesisProblem, engine: Engine) -> tuple[Array, Array]:
-    import cvxpy as cp
-
     A = [cp.Variable(problem.shape[1]) for _ in problem.kernels]
     t = cp.Variable(problem.n_samples)
     scores = t == sum(K @ a for K, a in zip(problem.kernels, A, strict=True))
@@ -114,8 +112,6 @@ def _primal(problem: SynthesisProblem, engine: Engine) -> tuple[Array, Array]:
 
 
 def _dual(problem: SynthesisProblem, engine: Engine) -> tuple[Array, Array]:
-    import cvxpy as cp
-
     beta = cp.Variable(problem.n_samples)
     Z = [cp.Variable(problem.shape[1]) for _ in problem.kernels]
     links = [z == K.T @ beta for K, z in zip(problem.kernels, Z, strict=True)]

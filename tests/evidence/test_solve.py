@@ -257,7 +257,7 @@ def test_interruption_carries_the_best_point():
 
 
 def test_an_interruption_between_two_starts_counts_the_first_one_once(monkeypatch):
-    monkeypatch.setattr(evidence_solver, "_at", Mock(side_effect=KeyboardInterrupt))
+    monkeypatch.setattr(evidence_solver.Recorder, "again", Mock(side_effect=KeyboardInterrupt))
     with pytest.raises(Interrupted) as caught:
         solve(make_model(), restarts=2)
     assert caught.value.solution.status is EvidenceStatus.STATIONARY

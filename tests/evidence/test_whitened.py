@@ -251,7 +251,7 @@ def test_coordinates_are_not_changed_in_a_circle(monkeypatch):
     """Two points that follow each other, where other coordinates do not help: 10,000 iterations."""
     problem = little_noise_model()
     ends = [MarginalLikelihood(problem, weights) for weights in ([1.0, 0.3], [0.5, 0.3])]
-    monkeypatch.setattr("mklref.evidence.solver.newton", lambda point: ends[int(point.x[0] == 1.0)])
+    monkeypatch.setattr("mklref.evidence.solver.newton_step", lambda point: ends[int(point.x[0] == 1.0)])
     monkeypatch.setattr(MarginalLikelihood, "whitened", lambda point, late: point)
     solution = solve(problem, start=[1.0, 0.3])
     assert solution.status is EvidenceStatus.STALLED
@@ -264,7 +264,7 @@ def test_the_time_is_over_before_other_coordinates_are_there(monkeypatch, calls_
     products = calls_of(sys.modules["mklref.evidence.whitened"], "dtrmm", lambda *_, **options: options)
     monkeypatch.setattr("mklref._run.time", Mock(perf_counter=lambda: 100.0 * len(products)))
     if stalled:
-        monkeypatch.setattr("mklref.evidence.solver.newton", lambda point: None)
+        monkeypatch.setattr("mklref.evidence.solver.newton_step", lambda point: None)
     solution = solve(little_noise_model(), max_time=50.0, restarts=2)
     assert solution.status is EvidenceStatus.TIME_LIMIT
     assert len(products) == 1

@@ -1,7 +1,5 @@
 """The catalogue: each case is a small function on generic data, never zero, centred or symmetric by luck."""
 
-from __future__ import annotations
-
 from importlib import import_module
 
 for _name in ("ordinary", "degenerate", "relations", "grid"):

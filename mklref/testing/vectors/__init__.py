@@ -4,8 +4,6 @@ A record is a flat table of named numbers, texts and arrays; `schema` says which
 (NPZ, MAT, HDF5, JSON with CSV) writes and reads the same record.
 """
 
-from __future__ import annotations
-
 from mklref.testing.vectors.check import check_directory
 from mklref.testing.vectors.export import export_vectors
 from mklref.testing.vectors.formats import read_answer, read_problem, read_record, write_record
