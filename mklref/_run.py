@@ -33,8 +33,8 @@ P = TypeVar("P")
 """The kind of point."""
 
 ABSURD = np.errstate(all="ignore")
-"""What leaves the range of double precision on the way has infinite bounds, which is an answer: the certificate
-decides, and warnings say nothing to whoever gave the numbers."""
+"""Numbers that leave double precision on the way end in infinite bounds, which are an answer: the certificate judges
+it, and a warning would tell the caller nothing."""
 
 
 class Recorder(Generic[R]):
@@ -60,7 +60,7 @@ class Recorder(Generic[R]):
         self.deadline = np.inf if max_time is None else self.began + max_time
         self.records: list[R] = []
         self.raised = False
-        """Whether the callback did: its errors are nobody's to catch, those of a solver of the same kind may be."""
+        """Whether the callback raised: its errors are never caught, those of a solver of the same kind may be."""
         self.limit: Status | None = None
         """Why the run has to end after the last record, whether its goal is reached or not."""
         self._first = 0
@@ -146,7 +146,8 @@ def along(
 ) -> Any:
     """The path of the solutions of problems, each solved from the one before, which is None at first.
 
-    It ends where `solve` returns None or the callback asks to stop. What ends it by force has the points so far.
+    It ends where `solve` returns None or the callback asks to stop. `Interrupted` and `KernelsLost` carry the points
+    so far.
     """
     solutions: list[Any] = []
     try:

@@ -99,7 +99,7 @@ def checked_count(label: str, value: Any, least: int, remedy: str) -> int:
 
 
 def checked_integer(value: Any, least: float, most: float, says: str) -> int:
-    """`value` as an int between these ends, in these words; `InvalidType` if it is none, as a float and a bool."""
+    """`value` as an int between these ends; else `InvalidType`, as for a float or a bool, or `InvalidParameter`."""
     try:
         number = operator.index(value)
     except TypeError:

@@ -36,7 +36,7 @@ from mklref.regularizers.base import require_regularizer
 
 _SMALLEST_COST = float(np.finfo(float).tiny)
 _ROOM = 100.0
-"""Costs over the dual variables that are room enough: where solvers that break down at far more do not."""
+"""Ratio of costs to dual variables that is room enough; some solvers break down where it is far larger."""
 P = TypeVar("P", bound="Problem")
 
 

@@ -38,7 +38,7 @@ Settling for 1e-6 still counts as optimal: the solver stands by that much. Settl
 """
 
 FIRM = 1e-6
-"""What a solver has to settle for, at worst, to stand by its value."""
+"""The loosest tolerance that a solver may settle for and still stand by its value."""
 
 SOLVERS: dict[str, Callable[[float, float], dict[str, Any]]] = {
     # Measured: with the quadratic objective as cones Clarabel solves every form, otherwise some fail.
@@ -59,7 +59,7 @@ SOLVERS: dict[str, Callable[[float, float], dict[str, Any]]] = {
 }
 """The solvers in the order in which they are tried, and their options for a pair of tolerances."""
 
-OWN_WORD = 1e-6
+LARGEST_DOUBT = 1e-6
 """Relative `doubt` up to which a solver that calls its value optimal has to stand by it."""
 
 KEEPS_ITS_WORD = ("CLARABEL", "ECOS")
@@ -317,7 +317,7 @@ class Engine:
         self.counters["programs"] += 1
         # The solver's own optimum: cvxpy's `value` is evaluated at the point, where ||v||^2/theta may be infinite.
         self.value = float(program.solution.opt_val)
-        if claimed == cp.OPTIMAL and doubt(program) > OWN_WORD:
+        if claimed == cp.OPTIMAL and doubt(program) > LARGEST_DOUBT:
             claimed = cp.OPTIMAL_INACCURATE
         self.claimed = self.claimed if self.claimed == cp.OPTIMAL_INACCURATE else claimed
 

@@ -37,7 +37,7 @@ from mklref.regularizers import Lp, Regularizer
 from mklref.solution import Solution
 
 _DEPENDENT = 1e-14
-"""Share of the largest singular value of the kernels below which a direction is what rounding made of one kernel."""
+"""Share of the largest singular value of the kernels below which a direction is rounding of a dependent kernel."""
 
 
 class SignedProblem(Problem):

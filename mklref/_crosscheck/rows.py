@@ -102,7 +102,7 @@ def rounding(problem: Any, solution: Any) -> float:
 
 
 def _factors(problem: Any, known: dict[int, Factors | SolverFailure]) -> Factors:
-    """Those of the kernels, made when they are first asked for; where there is no memory for them, not twice."""
+    """The factors of the kernels, made at first use; that there is no memory for them is remembered as well."""
     key = id(problem.kernels)
     if key not in known:
         try:
@@ -211,7 +211,7 @@ def _conic_row(number: int, formulation: str, solver: str) -> Row:
 
 
 class _Workers:
-    """The rows that processes find side by side, each of which has one at a time: where it dies, that solver failed.
+    """The rows that several processes solve, each one at a time; where a process dies, its solver has failed.
 
     With a limit of time a process whose row is late is ended.
     """

@@ -54,9 +54,9 @@ UNDERFLOW = 2.0**-1074
 ELEMENTWISE = 4.0
 """Roundings of the operations on each term of a sum of losses or penalties."""
 OFF_TUBES = 16.0
-"""Times E where tubes are left by the errors of scores, and q rounds as well: at 1 gaps are larger by a third."""
+"""Multiple of E by which scores stay off the walls of tubes, where q rounds as well: at 1 gaps are a third larger."""
 OF_MACHINES = 1.0 / 64.0
-"""Times E where certificates cut products into slices: what machines round themselves is left, of both signs. Of 60
+"""Multiple of E where certificates cut products into slices: what machines round is left, of both signs. Of 60
 problems with q > 2 four ended STALLED at 1, two at 1/64 and four at 1/1024."""
 _FEW, _FEW_OFTEN = 1 << 26, 1 << 22
 """Entries of all matrices up to which a certificate has these cut into slices, at 20 to 60 times the cost of a product,

@@ -34,7 +34,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import as_float_array, require_finite
 from mklref.certificate.exact import cut, dot, exact_product, round_up, short_bits, total
-from mklref.certificate.rounding import TINY, UNIT, above, below, gamma, inflate
+from mklref.certificate.rounding import EPS, TINY, above, below, gamma, inflate
 from mklref.exceptions import InvalidKernel, InvalidParameter
 from mklref.kernels.factorisation import factor_in_place, leading_columns
 from mklref.kernels.stack import KernelStack
@@ -264,7 +264,7 @@ def missing(K: Array, most: int | None = None) -> float:
         values = np.ldexp(values[told], -2 * unit)
         X = L / values
         Y = E @ X
-        G, B = X.T @ Y + np.diag(_BESIDE * UNIT / values), np.zeros((L.shape[1], L.shape[1]))
+        G, B = X.T @ Y + np.diag(_BESIDE * EPS / values), np.zeros((L.shape[1], L.shape[1]))
         for k in range(_TERMS, 0, -1):
             B = (0.5 / k - 1.0) * (G + G @ B)
         D = Y + (L + Y) @ B
@@ -308,7 +308,7 @@ def _without(K: Array, high: Array, unit: int, low: Any = 0.0) -> tuple[Array, f
     if any(np.abs(part).max(initial=0.0) > 2.0 ** (-j * short_bits(r)) for j, part in enumerate(slices)):
         return E, math.inf
     largest = max(E.max(), -E.min())
-    return E, float(inflate(n * (UNIT * largest + (J * UNIT) ** 2 * (size + 2.0 * r)), 8))
+    return E, float(inflate(n * (EPS * largest + (J * EPS) ** 2 * (size + 2.0 * r)), 8))
 
 
 def _refusal(K: Array, label: str, allowed: float) -> str:

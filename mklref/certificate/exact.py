@@ -36,7 +36,7 @@ _SMALLEST = -1000
 _BITS = 110
 """Bits beside the largest entry of its row at which a factor is cut off."""
 _MOST = 8
-"""Slices of a row, whose products are added up before they are rounded."""
+"""Products of slices that can be added up exactly."""
 
 
 class Unbounded(ArithmeticError):

@@ -56,13 +56,13 @@ if TYPE_CHECKING:
 _NEAR = 8.0
 """Scores within so many times their error of the kink may be on it."""
 _SPARE, _LAST_BITS = 1.1, 4 * float(np.finfo(float).eps)
-"""The weights of the function times 1 + eta are rounded as well; what reaches over a kink costs C times as much."""
+"""Eta is taken larger than needed: weights times 1 + eta are rounded, and crossing a kink costs C times as much."""
 _FARTHEST = 1e-6
-"""Relative change of a function beyond which it would be another point, and not the given one without its kinks."""
+"""Largest relative change of the function: beyond, it would be another point than the given one."""
 
 
 class Scores(NamedTuple):
-    """What one machine has to be bounded from above: its problem, scores without b, b, and how far delta moves them."""
+    """What the upper bound of one machine takes: problem, scores without b, b, and how far delta moves the scores."""
 
     problem: Problem
     scores: Interval

@@ -20,7 +20,8 @@ import numpy as np
 
 from mklref._typing import Array
 
-UNIT = 2.0**-52
+EPS = 2.0**-52
+"""Relative error of one operation in every rounding mode; rounding to nearest errs by half of it (`allowance.UNIT`)."""
 TINY = 2.0**-1022
 
 Operand: TypeAlias = "Interval | Array | float"

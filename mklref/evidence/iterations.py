@@ -44,7 +44,7 @@ _EXTREME = 1e6
 _HOPELESS = 1e100
 """With targets or a noise variance beyond this, or below its inverse, float64 does not hold the inner problem."""
 _FLATTEST = 1e-300
-"""So it is with slopes z_m, whose roots are penalties, and kernels beside one of size 1, that are smaller."""
+"""The same of slopes z_m, whose roots are penalties, and of kernels beside one of size 1, that are smaller."""
 _POLISHED = 1e-12
 """Residual of Newton's method on the inner problem."""
 

@@ -18,7 +18,7 @@ from typing import Any, ClassVar, NamedTuple
 import numpy as np
 
 from mklref._own import Stated, own_class, shaped
-from mklref._typing import Array
+from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidParameter, InvalidTarget, NotApplicable
 
 ROUNDING = 4.0 * float(np.finfo(float).eps)
@@ -66,8 +66,7 @@ class QuadraticDual:
 class Loss(Stated, ABC):
     """A convex loss V(t, y) with its conjugate. Every array is elementwise and float64.
 
-    How the other losses fit without a change of this class: a loss is a frozen dataclass whose fields are its
-    parameters (epsilon, delta, tau). Four groups of methods describe it to its four users.
+    A loss is a frozen dataclass whose fields are its parameters (epsilon, delta, tau). Its methods have four users.
 
     - Everybody: `value`, `subgradient`, `conjugate`, `domain`. Together they satisfy Fenchel-Young,
       V(t) + V*(s) >= s t, with equality for s = subgradient(t).
@@ -205,7 +204,7 @@ class PiecewiseQuadratic(Loss):
         return QuadraticDual(self.margin * y, -upper, -lower, self.absolute, 1.0 / self.smoothness)
 
 
-def require_labels(y: Array, loss: Loss) -> None:
+def require_labels(y: FloatArray, loss: Loss) -> None:
     """Raise `InvalidTarget` unless all targets are -1 or +1, as the loss has them."""
     if not np.all(np.abs(y) == 1.0):
         raise InvalidTarget(
@@ -214,7 +213,7 @@ def require_labels(y: Array, loss: Loss) -> None:
         )
 
 
-def some_values(y: Array) -> str:
+def some_values(y: FloatArray) -> str:
     """The different entries of an array as text, six at most."""
     found = np.unique(y)
     return ", ".join(f"{value:g}" for value in found[:6]) + (", ..." if len(found) > 6 else "")

@@ -37,8 +37,7 @@ _LARGEST_JACOBIAN = 200
 class Regularizer(Stated, ABC):
     """A convex penalty on the block norms, seen from the primal, the dual and the kernel weights.
 
-    How the other regularisers fit without a change of this class: a regulariser is a frozen dataclass whose
-    fields are its parameters (p, mu, lam, groups, E, omega, a concave g).
+    A regulariser is a frozen dataclass whose fields are its parameters (p, mu, lam, groups, E, omega, a concave g).
 
     - Ivanov members (lp balls, elastic net in Ivanov form, groups, Mahalanobis, weighted l1 balls): psi is the
       indicator of a convex set of weights. Tikhonov members (`Power`, `Tikhonov`, `ElasticNet`): psi is finite.

@@ -26,8 +26,8 @@ from mklref.exceptions import InvalidType, NotApplicable
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import (
     FEASIBILITY,
-    NEARLY_ONE,
     TIE,
+    ByExponent,
     LowRank,
     Polyhedral,
     block_exponent,
@@ -212,7 +212,7 @@ class ConcaveBlock(Regularizer):
 
 
 @dataclass(frozen=True)
-class PowerRoot(ConcaveFunction):
+class PowerRoot(ByExponent, ConcaveFunction):
     """g(x) = (1+p)/(2p) x^{p/(1+p)} = x^{q/2}/q, p in [1, inf] (Tomioka Table 1, rows 1 to 3).
 
     p = 1 is sqrt(x), the block 1-norm; p = inf is x/2, uniform weights. With p* = p/(p-1):
@@ -266,12 +266,6 @@ class PowerRoot(ConcaveFunction):
         exponent = 2.0 * conjugate_exponent(self.p)
         with np.errstate(over="ignore"):
             return np.asarray(s**exponent / exponent)
-
-    def smoothed(self, epsilon: float) -> PowerRoot:
-        return self if self.p >= 1.0 + epsilon else PowerRoot(1.0 + epsilon)
-
-    def sharpened(self) -> PowerRoot | None:
-        return PowerRoot(1.0) if 1.0 < self.p <= NEARLY_ONE else None
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from mklref.exceptions import InvalidParameter, NotApplicable
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import (
     FEASIBILITY,
-    NEARLY_ONE,
+    ByExponent,
     LowRank,
     Polyhedral,
     ball_exponent,
@@ -35,7 +35,7 @@ NEGLIGIBLE = 1e-6
 
 
 @dataclass(frozen=True)
-class Lp(Regularizer):
+class Lp(ByExponent, Regularizer):
     """The lp ball, theta >= 0 and ||theta||_p <= 1, for p in [1, inf] (Kloft (P), (17), (27); SimpleMKL (2)).
 
     With q = 2p/(p+1) and p* = p/(p-1):
@@ -108,12 +108,6 @@ class Lp(Regularizer):
         ratio = (g / top) ** 2
         own, scale = quotient(theta, ratio), np.full(1, -1.0 / float(theta @ ratio))
         return LowRank(own / (self.p - 1.0) / top / top, theta[None], scale / (self.p - 1.0) / top / top)
-
-    def smoothed(self, epsilon: float) -> Lp:
-        return self if self.p >= 1.0 + epsilon else Lp(1.0 + epsilon)
-
-    def sharpened(self) -> Lp | None:
-        return Lp(1.0) if 1.0 < self.p <= NEARLY_ONE else None
 
     def polyhedral(self, kernels: int) -> Polyhedral | None:
         """The simplex, which has the same R as the ball, for p = 1."""

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -82,6 +82,21 @@ def block_exponent(p: float) -> float:
 def ball_exponent(q: float) -> float:
     """p = q/(2-q) for q in [1, 2], the inverse of `block_exponent`."""
     return np.inf if q == 2.0 else q / (2.0 - q)
+
+
+@dataclass(frozen=True)
+class ByExponent:
+    """The member p of a family over p in [1, inf], of which that of p = 1 alone has kinks."""
+
+    p: float
+
+    def smoothed(self, epsilon: float) -> Self:
+        """The nearest member that is as smooth as p = 1 + epsilon."""
+        return self if self.p >= 1.0 + epsilon else replace(self, p=1.0 + epsilon)
+
+    def sharpened(self) -> Self | None:
+        """That of p = 1 for its neighbours, whose optima are nearly its own; else None."""
+        return replace(self, p=1.0) if 1.0 < self.p <= NEARLY_ONE else None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ The powers are block norms that are not squared.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
 
@@ -15,8 +16,8 @@ from mklref.regularizers.base import Regularizer
 from mklref.regularizers.lp import Lp
 from mklref.regularizers.norms import (
     FEASIBILITY,
-    NEARLY_ONE,
     TIE,
+    ByExponent,
     LowRank,
     Polyhedral,
     block_exponent,
@@ -31,7 +32,7 @@ _AS_GOOD_AS_ONE = 1.0 + 2e-9
 
 
 @dataclass(frozen=True)
-class Tikhonov(Regularizer):
+class Tikhonov(ByExponent, Regularizer):
     """The squared lp norm of the weights as a penalty, p in [1, inf] and mu > 0 (Kloft (4), (18)).
 
     With q = 2p/(p+1), p* = p/(p-1) and the weights theta_Lp of the lp ball:
@@ -101,18 +102,12 @@ class Tikhonov(Regularizer):
         diagonal, theta, scale = inner  # its one row is theta_Lp
         return LowRank(norm * diagonal / (4.0 * self.mu), theta, (1.0 + norm * scale) / (4.0 * self.mu))
 
-    def smoothed(self, epsilon: float) -> Tikhonov:
-        return self if self.p >= 1.0 + epsilon else Tikhonov(1.0 + epsilon, self.mu)
-
-    def sharpened(self) -> Tikhonov | None:
-        return Tikhonov(1.0, self.mu) if 1.0 < self.p <= NEARLY_ONE else None
-
     def polyhedral(self, kernels: int) -> Polyhedral | None:
         return Polyhedral(np.zeros(kernels), mu=self.mu) if self.p == 1.0 else None
 
 
 @dataclass(frozen=True)
-class Power(Regularizer):
+class Power(ByExponent, Regularizer):
     """A power penalty on every weight, for p in [1, inf] (Tomioka (6), (7) and Table 1).
 
     With q = 2p/(p+1) in [1, 2] and q* = q/(q-1) = 2p/(p-1):
@@ -190,11 +185,8 @@ class Power(Regularizer):
             return 1.0
         return (1.0 - 4.0 * float(np.finfo(float).eps)) / top
 
-    def smoothed(self, epsilon: float) -> Power:
-        return self if self.p >= 1.0 + epsilon else Power(1.0 + epsilon)
-
-    def sharpened(self) -> Power | None:
-        return Power(1) if _AS_GOOD_AS_ONE < self.p <= NEARLY_ONE else None
+    def sharpened(self) -> Self | None:
+        return super().sharpened() if self.p > _AS_GOOD_AS_ONE else None
 
     def polyhedral(self, kernels: int) -> Polyhedral | None:
         """psi for p = 1, which is that of p next to it, or None."""
