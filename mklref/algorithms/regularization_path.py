@@ -120,6 +120,7 @@ def regularization_path(
     costs = _checked_costs(C)
     problems = [problem.replace(C=cost) for cost in costs]  # every value is checked before work starts
     deadline = None if max_time is None else time.perf_counter() + max_time
+    hands_on = "start" not in inspect.signature(solver).parameters
 
     def solved(member: Problem, last: Solution | None) -> Solution | None:
         own = {**options, "tol": tol}
@@ -127,16 +128,14 @@ def regularization_path(
             own["max_time"] = deadline - time.perf_counter()
             if own["max_time"] <= 0.0:
                 return None
-        if last is not None and warm:
+        # Who hands its options on is asked at once, and not after a first solution, whether somebody takes a start.
+        asked = warm and last is None and hands_on and options.get("start") is None
+        if asked or (warm and last is not None):
             own["start"] = last
-        elif warm and "start" not in inspect.signature(solver).parameters:
-            # It hands its options on, and if nobody takes a start has to say so before anything is solved. One that
-            # names it has a default of its own.
-            own.setdefault("start", None)
         try:
             found = solver(member, **own)
         except (InvalidParameter, TypeError) as refused:
-            if own.get("start", member) is None and "start" in str(refused):  # it hands its options on to somebody
+            if asked and "start" in str(refused):
                 raise _no_start(name) from refused
             raise
         if not isinstance(found, Solution):

@@ -17,8 +17,9 @@ import mklref
 from mklref import BlockNorm, ElasticNet, Groups, Lp, Mahalanobis, Power, Status, Tikhonov
 from mklref.algorithms import ALGORITHMS, best_single_kernel
 from mklref.algorithms.base import Run
-from mklref.algorithms.point import feasible_weights, on_the_simplex
+from mklref.algorithms.point import feasible_weights
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotApplicable
+from mklref.problem import on_the_simplex
 from mklref.regularizers import HalfPower
 
 THETA = np.array([0.5, 0.0, 2.0, 1e-3])
