@@ -77,7 +77,7 @@ def require_named(label: str, own: Iterable[Naming], known: Iterable[Naming], wh
         _require_alike([("the kernels", names) for names in known] + given, what=what)
 
 
-def require_trained(label: str, kernels: Any, samples: Iterable[Naming], of_kernels: Iterable[Naming] = ()) -> None:
+def require_trained(label: str, kernels: Any, samples: Iterable[Naming], of_kernels: Iterable[Naming]) -> None:
     """Raise `InvalidInput` unless kernels of new samples, or the training stack, have the names known from training."""
     if not isinstance(named := getattr(kernels, "sample_names", None), tuple):  # no stack
         require_same_samples({}, {label: kernels}, samples)

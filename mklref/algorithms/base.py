@@ -187,8 +187,7 @@ class Run:
 
         Ctrl-C raises `Interrupted`, whose `solution` is the best certified point so far.
         """
-        found = self.best
-        with self.recorder.running(lambda: found.point and self._solution(Status.INTERRUPTED)), blas_threads():
+        with self.recorder.running(lambda: self.best.point and self._solution(Status.INTERRUPTED)), blas_threads():
             try:
                 for point in steps:
                     if (status := self._record(point)) is not None:

@@ -112,7 +112,7 @@ def require_gram(matrices: Sequence[FloatArray]) -> None:
 
 
 def checked_blocks(
-    kernels_new: Any, n_kernels: int, n_samples: int, known: Iterable[Naming] = (), of_kernels: Iterable[Naming] = ()
+    kernels_new: Any, n_kernels: int, n_samples: int, known: Iterable[Naming], of_kernels: Iterable[Naming]
 ) -> Iterator[Array]:
     """The blocks k_m(new sample, training sample) of an array (M, k, n), a sequence or a stack, each float64 (k, n).
 
