@@ -77,9 +77,8 @@ class MarginalLikelihood:
     def __init__(self, problem: EvidenceProblem, weights: Any, noise_variance: float | None = None) -> None:
         checked_problem(problem)
         theta = problem.checked_weights(weights)
-        noise = problem.noise_variance
-        if noise_variance is not None:
-            noise = checked_variance("noise_variance", noise_variance)
+        given = noise_variance is not None
+        noise = checked_variance("noise_variance", noise_variance) if given else problem.noise_variance
         if not (self._evaluate(problem, theta, noise) or self._evaluate_elsewhere()):
             raise InvalidParameter(
                 f"noise_variance = {noise:g} is lost in float64 beside weights up to {theta.max():g}, or too small for "
@@ -100,6 +99,7 @@ class MarginalLikelihood:
     def _evaluate(self, problem: EvidenceProblem, weights: Array, noise_variance: float) -> bool:
         """Whether phi and its gradient are finite in float64."""
         self.problem, self.weights, self.noise_variance = problem, weights, noise_variance
+        self.lower = problem.lower
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"), blas_threads(problem.n_samples):
             factor = cholesky(problem.covariance(weights, noise_variance))
             if factor is None:
@@ -223,11 +223,6 @@ class MarginalLikelihood:
         """The variables of the problem at this point."""
         return self.problem.join(self.weights, self.noise_variance)
 
-    @property
-    def lower(self) -> Array:
-        """Their lower bounds."""
-        return self.problem.lower
-
     def moved(self, x: Array) -> MarginalLikelihood | None:
         """The same at other variables, or None where Kbar is singular or not finite."""
         return self.at(self.problem, x)
@@ -243,9 +238,7 @@ class MarginalLikelihood:
     @cached_property
     def traces(self) -> Array:
         """z, one entry for each variable. theta_m z_m is the effective number of parameters of kernel m."""
-        of = self.problem
-        matrices = [*of.kernels.matrices, *([of.noise_kernel] if of.learn_noise else [])]
-        return np.array([float(np.vdot(self._inverse, matrix)) for matrix in matrices])
+        return np.array([float(np.vdot(self._inverse, self._matrix(m))) for m in range(len(self.lower))])
 
     @cached_property
     def inverse(self) -> Array:
