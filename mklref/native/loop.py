@@ -32,7 +32,7 @@ from mklref.machines.joint import JointMachine
 from mklref.machines.machine import SPARE, Machine
 from mklref.native import tuning
 from mklref.native.large_q import LargeQ
-from mklref.native.point import Patience, Point, as_certified, compared, losses_of_nothing, misled, nearer, settled
+from mklref.native.point import Patience, Point, as_certified, compared, losses_of_nothing, misled, nearer
 from mklref.native.step import Cut, curvature_missed, shortened, step
 from mklref.native.working_set import watch_the_largest, widened
 from mklref.regularizers import BlockNorm
@@ -100,7 +100,6 @@ class Loop:
         self.most_failures, self.patience, self.failures = tuning.MOST_FAILURES, tuning.PATIENCE, 0
         guessed = cold and self.psi is not None and not self.problem.intercept_cost
         self.most_steps = tuning.ARDUOUS * sum(own.problem.n_samples for own in machine.machines) if guessed else np.inf
-        self.refined = False  # whether Newton's method on the active set follows where it ends
         self._W: Array | None = None
 
     def begin(self, weights: Array) -> Point:
@@ -205,10 +204,7 @@ class Loop:
         self.target = wanted - self.rounding
         if point.gap <= self.target:
             rounding = self._rounding(point)
-            if rounding > SPARE * wanted and self.large_q is None:
-                # Weights that cost little may be far too large, and with them what rounding costs: to the end.
-                rounding = (1.0 - tuning.TO_THE_END) * wanted
-            if point.gap + rounding > wanted and rounding <= max(SPARE, 1.0 - tuning.TO_THE_END) * wanted:
+            if point.gap + rounding > wanted and rounding <= SPARE * wanted:
                 self.target, self.rounding = wanted - rounding, rounding
             elif self.large_q is not None and rounding > tuning.OFF_THE_PATH * wanted:
                 return bool(np.isinf(self.problem.loss.smoothness))  # of kinks the certificate may know more
@@ -229,14 +225,13 @@ class Loop:
     def record(self, point: Point) -> Status | None:
         """Note the bounds and the point, once, and tell the callback; says why the run has to end, or None."""
         self.best.note(point)
-        reached, before = self.reached(point), self.least_doubt
+        reached = self.reached(point)
         if self.last is not point:
             self.last, records = point, self.recorder.records
             if self.large_q is not None or point.gap <= min(self.least_doubt, tuning.NEAR_ENOUGH * self._wanted(point)):
                 self.doubt = point.gap + self._rounding(point)
                 if self.doubt < self.least_doubt:
                     self.sound, self.least_doubt = point, self.doubt
-            reached = reached or settled(self, point, before)
             steps = int(self.counters()["inner_steps"])
             record = Record(
                 iteration=len(records),

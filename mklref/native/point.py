@@ -14,7 +14,7 @@ from mklref.certificate.allowance import squares_error
 from mklref.certificate.bounds import dual_losses, dual_squares
 from mklref.certificate.intercept import intercept_objective, middle_intercept
 from mklref.machines.joint import JointMachine
-from mklref.machines.machine import SPARE, Machine
+from mklref.machines.machine import Machine
 from mklref.native import tuning
 from mklref.native.step import Cut
 from mklref.regularizers.norms import quotient
@@ -72,18 +72,6 @@ class Patience:
         self.waited = 0 if better or target < above < 0.9 * self.highest else self.waited + 1
         self.smallest, self.lowest = min(self.smallest, centre.working_gap), min(self.lowest, centre.upper)
         self.highest = min(self.highest, above)
-
-
-def settled(loop: Any, point: Point, before: float) -> bool:
-    """Whether rounding alone leaves the optimum open, and this point no less of it than was `before`.
-
-    Only where Newton's method on the active set follows: elsewhere what is over of the wanted gap may be closed yet.
-    """
-    wanted, best, rest = loop.tol * max(abs(loop.best.upper), loop.zero), loop.best.point, 1.0 - tuning.SETTLED
-    if not loop.refined or loop.large_q is not None or loop.sound is None or not loop.rounding > SPARE * wanted:
-        return False
-    closed = best.gap <= rest * wanted or (best is not point and loop.sound.gap <= rest * loop.least_doubt)
-    return bool(closed and loop.least_doubt >= tuning.SETTLED * before)
 
 
 def as_certified(loop: Any, centre: Point | None) -> None:

@@ -140,7 +140,8 @@ def _solved(
             with run.recorder.running(nearly), _losses_carry(run.kept_solution):
                 solution, machine = run.solution(status), run.machine
         stalled, late = solution.status is Status.STALLED, time.perf_counter() > deadline
-        hopeful = stalled and _is_small(machine) and not _left_open(solution, problem, tol)
+        small = len(machine.beta) + problem.n_kernels <= tuning.REFINED
+        hopeful = stalled and small and not _left_open(solution, problem, tol)
         if not polish and (late or not hopeful):
             return solution
         solution = polished(machine, solution, tol, deadline)
@@ -162,11 +163,6 @@ def _solved(
         raise Interrupted(nearly() if solution is None else solution) from None
     except KernelsLost as lost:
         raise KernelsLost(lost.message, lost.solution if solution is None else solution) from None
-
-
-def _is_small(machine: Machine | JointMachine) -> bool:
-    """Whether Newton's method on its active set follows where a run stalls."""
-    return len(machine.beta) + machine.problem.n_kernels <= tuning.REFINED
 
 
 def _left_open(solution: Solution, problem: Problem, tol: float) -> bool:
@@ -282,18 +278,18 @@ def run_from(
         return None if loop is None else loop.kept_solution()
 
     with recorder.running(interrupted), _losses_carry(kept), blas_threads():
-        loop = _loop(problem, start, forms, tol, recorder, certified)
+        loop = _loop(problem, start, forms, tol, recorder)
         loop.machine.product = product_for(problem) if certified and not problem.several else None
         if start is None and loop.bounded_dual and problem.intercept_cost:
             start = _inside_the_domain(loop)
             if start is not None:
-                loop = _loop(problem, start, loop.machine.forms, tol, recorder, certified)
+                loop = _loop(problem, start, loop.machine.forms, tol, recorder)
                 loop.spend(start.history.counters)
                 if (weights := of_dual(loop.machine)) is not None:  # its own are in the unit of those of Lp(1)
                     start = replace(start, weights=weights)
         status = _followed(loop, None if loop.cold else start)
         if given and led_nowhere(loop, status):
-            first, loop = loop, _loop(problem, None, None, tol, recorder, certified)
+            first, loop = loop, _loop(problem, None, None, tol, recorder)
             loop.best, loop.told = first.best, first.told
             loop.spend(first.counters())
             status = _followed(loop)
@@ -309,17 +305,13 @@ def _losses_carry(solution: Callable[[], Any]) -> Iterator[None]:
         raise KernelsLost(lost.message, solution() if lost.solution is None else lost.solution) from None
 
 
-def _loop(
-    problem: Problem, start: Any, forms: Any, tol: float, recorder: Recorder[Record], refined: bool = False
-) -> Loop:
+def _loop(problem: Problem, start: Any, forms: Any, tol: float, recorder: Recorder[Record]) -> Loop:
     machine = machine_for(problem, None if start is None else start.dual_coef, forms)
     absurd = start is not None and _is_absurd(machine, start.weights)
     if absurd:
         machine = machine_for(problem)
     check_range(problem.C, max(own.forms.diagonals.max(initial=0.0) for own in machine.machines))
-    loop = Loop(machine, tol, recorder, cold=start is None or absurd)
-    loop.refined = refined and _is_small(machine)
-    return loop
+    return Loop(machine, tol, recorder, cold=start is None or absurd)
 
 
 def _is_absurd(machine: Machine | JointMachine, weights: Array) -> bool:

@@ -83,13 +83,6 @@ ARDUOUS, FAR_APART = 200, 0.5
 """Inner steps for each sample of each machine, about what a central path costs, after which it is followed if this
 share of the upper bound is open. 96 problems of wavelets as they are (500 samples, C from 10 to 1e5) take 1925 machines
 and 79 s, and 2736 and 89 without; at 0.1 257 others took 6 % fewer machines, but 1440 small ones 5 % more passes."""
-TO_THE_END = 1e-2
-"""Share of the wanted gap at which a run ends whose weights cost more by rounding than the whole of it."""
-SETTLED = 0.9
-"""It also ends at a point that leaves this share of gap and rounding together, once the gap is what is over of the
-wanted one, or is over of both and no smaller: steps do not lower what rounding costs, Newton's method on the active
-set may. Only where that follows (REFINED). Without, 12 problems at C = 1e8 (three losses, four penalties) take 451
-machines in place of 81."""
 
 # --- the ladder of rescues ------------------------------------------------------------------------------------------
 
