@@ -42,10 +42,6 @@ class LargeQ:
 
     def __init__(self, regularizer: BlockNorm) -> None:
         self.regularizer, self.r = regularizer, regularizer.reciprocals
-        self.forget()
-
-    def forget(self) -> None:
-        """Begin a new path."""
         self.z: Array | None = None
         self.mu = np.inf
 

@@ -16,7 +16,6 @@ start is in solver.py, which kernels are read in working_set.py, block norms wit
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -90,7 +89,7 @@ class Loop:
         self.stopped: Status | None = None
         self.last: Point | None = None
         self.centre: Point | None = None  # the latest one
-        self.ahead: Point | None = None  # where the path of a rescue ended, which rounding may hide
+        self.beyond = False  # whether a central path of block norms with q > 2 was followed
         self.told = 0  # steps of the inner solvers in the records so far
         self.cuts: list[Cut] = []
         self.trust = 1.0
@@ -253,7 +252,7 @@ class Loop:
         if self.large_q is not None:
             W = machine.hessian_root(np.arange(self.problem.n_kernels))
             gap = max(centre.gap - centre.inner_gap, 1e-3 * centre.gap)
-            errors = machine.weights_error(polished=self.ahead is not None)
+            errors = machine.weights_error(polished=self.beyond)
             weights = self.large_q.step(centre.weights, centre.squares, W, gap, errors)
             return self.evaluate(weights), True
         if self.doubted and (other := compared(self, centre)) is not None:
@@ -314,9 +313,8 @@ class Loop:
         return serious
 
     def _cuts_at(self, centre: Point) -> list[Cut]:
-        """That of the centre; beta = 0, which says that J >= 0, where nothing else bounds the weights; the others."""
-        bounded = self.psi.normal is not None if self.psi is not None else not (self.bounded_dual and self.cuts)
-        if bounded or self.problem.intercept_cost:
+        """That of the centre; beta = 0, which says that J >= 0, where no psi bounds sparse weights; the others."""
+        if self.psi is None or self.psi.normal is not None or self.problem.intercept_cost:
             return [centre.cut, *self.cuts]
         return [centre.cut, Cut(np.zeros_like(centre.beta), np.zeros_like(centre.squares), 0.0), *self.cuts]
 
@@ -355,13 +353,6 @@ class Loop:
             others += [] if self.problem.intercept_cost or self.recorder.late else nearer(self.machine, best)
             certified += [self._judged(point, status) for point in others]
         return min(certified, key=lambda solution: solution.certificate.gap)
-
-    def ends(self) -> Iterator[Solution]:
-        """Where a path and the run ended, which may be better than what is best by bounds that rounding makes."""
-        for point in dict.fromkeys((self.ahead, self.centre)):
-            if point is not None and point is not self.best.point:
-                with blas_threads(self.problem.n_samples):
-                    yield self.machine.solution(point.beta, point.weights, Status.STALLED, self.history(), self.tol)
 
     def kept_solution(self) -> Solution | None:
         """The best point of which all images are known, certified without another read of the kernels; or None."""

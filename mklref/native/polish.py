@@ -78,18 +78,6 @@ def polished(machine: Machine | JointMachine, solution: Solution, tol: float, de
             beside = chain.from_iterable(_off_the_kinks(problem, point) for point in points)
             candidates = _until(deadline, beside)
             best, certificate = improved(problem, best, candidates, lambda by: by.is_optimal(_ENOUGH), certificate)
-    return _moved(solution, best, certificate, tol)
-
-
-def or_nothing(problem: Problem, solution: Solution, tol: float) -> Solution:
-    """The solution, or f = 0 with the same dual variables if that is better, where rounding leaves no good function."""
-    point = Point(solution.dual_coef, solution.weights, solution.intercept)
-    nothing = point._replace(weights=np.zeros_like(point.weights))
-    best, certificate = improved(problem, point, [nothing], lambda by: by.is_optimal(tol), solution.certificate)
-    return _moved(solution, best, certificate, tol)
-
-
-def _moved(solution: Solution, best: Point, certificate: Certificate, tol: float) -> Solution:
     if certificate is solution.certificate:
         return solution
     return replace(

@@ -3,7 +3,6 @@
 central_path   the saddle point of machine and weights at once (central.py), where the bundle goes in circles or is lost
 kinks          the solution for the penalty with kinks of which this one is barely a smooth version
 closed_form    the weights for the present block norms: J + psi falls, however far the model is off (Kloft (17))
-smallest_norms the solution for Lp(1), where 1'beta = c_b and R* may be steep beyond floating-point numbers
 """
 
 from __future__ import annotations
@@ -25,7 +24,6 @@ from mklref.native.large_q import LargeQ
 from mklref.native.loop import Loop
 from mklref.native.point import Point, closed_form
 from mklref.problem import Problem
-from mklref.regularizers import Lp
 from mklref.solution import Record, Status
 
 
@@ -36,10 +34,8 @@ class Ladder:
         self.loop, self.solved = loop, solved
         self.followed = np.zeros(loop.problem.n_kernels, dtype=bool)
         """The kernels of all central paths so far."""
-        self.tried = (np.inf, np.inf) if loop.large_q is None else (-np.inf, 0.0)
-        """Merit and smallest gap when the closed form was tried last; none are less where no psi lets it fall."""
-        self.smallest = not (loop.bounded_dual and loop.problem.intercept_cost)
-        """Whether the smallest norms were tried, or beta = 0 is feasible and R* steep nowhere else."""
+        self.tried = np.inf if loop.large_q is None else -np.inf
+        """The merit when the closed form was tried last; none is less where no psi lets it fall."""
         self.sharpened = loop.problem.regularizer.sharpened()
         """The penalty with kinks, until it was tried."""
         regularizer, M = loop.problem.regularizer, loop.problem.n_kernels
@@ -63,32 +59,23 @@ class Ladder:
         failed, loop.most_steps = loop.lost() or loop.failures >= loop.most_failures, np.inf
         if (found := self.central_path(point)) is not None or loop.stopped is not None:
             return found
-        if (found := self.kinks()) is not None or loop.stopped is not None:
+        if self.sharpened is not None and ((found := self.kinks()) is not None or loop.stopped is not None):
             return found
         if failed and loop.failures < tuning.MOST_FAILURES:
             loop.most_failures = tuning.MOST_FAILURES
             return loop.resume(point)
-        (merit, gap), smallest, found = self.tried, (loop.hopeful or point).working_gap, None
-        if point.merit < merit - loop.target or smallest < tuning.CLOSER * gap:
-            self.tried, found = (point.merit, smallest), self.closed_form(point)
-        return self.smallest_norms() if found is None else found
+        if not point.merit < self.tried - loop.target:
+            return None
+        self.tried = point.merit
+        return self.closed_form(point)
 
     def kinks(self) -> Point | None:
         """From the solution for the penalty with kinks, whose psi is polyhedral: the curved one is as steep there."""
-        sharpened, self.sharpened = self.sharpened, None
-        return None if sharpened is None else self._by_way_of("kinks", regularizer=sharpened)
-
-    def smallest_norms(self) -> Point | None:
-        """From min_beta max_m g_m, which a steep R* minimises: anywhere else it hides all norms but the largest."""
-        tried, self.smallest = self.smallest, True
-        return None if tried else self._by_way_of("the smallest norms", regularizer=Lp(1))
-
-    def _by_way_of(self, label: str, **changes: Any) -> Point | None:
-        """The point from which the solution of another problem leads on, if it has one."""
+        regularizer, self.sharpened = self.sharpened, None
         loop, recorder = self.loop, self.loop.recorder
         left = max(1, recorder.max_iter - len(recorder.records))
         own: Recorder[Record] = Recorder(
-            label,
+            "kinks",
             tol=loop.tol,
             max_iter=max(1, left // 2),
             max_time=recorder.left,
@@ -96,8 +83,8 @@ class Ladder:
             callback=lambda _: recorder.tell(recorder.records[-1]),
         )
         try:
-            other = self.solved(loop.problem.replace(**changes), own)
-        except (FloatingPointError, np.linalg.LinAlgError, InvalidParameter):  # no point there, or no such C
+            other = self.solved(loop.problem.replace(regularizer=regularizer), own)
+        except (FloatingPointError, np.linalg.LinAlgError, InvalidParameter):  # no point there
             if recorder.raised:
                 raise
             return None
@@ -132,7 +119,7 @@ class Ladder:
         if loop.large_q is not None:
             return self._to_the_end(machine, point, loop.large_q)
         path = CentralPath(machine, point.weights, loop.unit / tuning.UNIT / loop.units)
-        best, limit, clear = point, (point.weights, point.beta), tuning.CLEAR
+        best, limit = point, (point.weights, point.beta)
         for _ in range(tuning.LONGEST_PATH):
             try:
                 length = path.step()
@@ -144,13 +131,8 @@ class Ladder:
             if found.working_gap < best.working_gap:
                 best, limit = found, path.limit()
             loop.record(found)
-            if loop.stopped is not None:
+            if loop.stopped is not None or best.working_gap <= tuning.CLEAR * loop.target:
                 break
-            if best.working_gap <= clear * loop.target:
-                if (sparse := self._accepted(best, *limit)) is not None:
-                    return sparse
-                clear *= tuning.CLEAR
-                path.go(path.sigma)  # back from its limit
         if best is not point and (sparse := self._accepted(best, *limit)) is not None:
             return sparse
         machine.set_dual(best.beta)
@@ -176,9 +158,8 @@ class Ladder:
         if loop.stopped is not None:
             return loop.resume(point)
         known = np.inf if loop.best.point is None else loop.best.point.gap
-        large_q.forget()
         loop.inner_gap = tuning.CLEAR * wanted
-        loop.ahead = found = loop.evaluate(machine.weights)
+        found, loop.beyond = loop.evaluate(machine.weights), True
         if found.gap < known:
             return found
         loop.patience = tuning.PATIENCE

@@ -25,7 +25,7 @@ from mklref.native import tuning
 from mklref.native.active import on_active_samples
 from mklref.native.loop import Loop
 from mklref.native.point import of_dual
-from mklref.native.polish import in_domain, or_nothing, polished
+from mklref.native.polish import in_domain, polished
 from mklref.native.rescue import Ladder, led_nowhere
 from mklref.native.start import first_weights
 from mklref.problem import Problem, in_a_smaller_box
@@ -145,10 +145,6 @@ def _solved(
         if not polish and (late or not hopeful):
             return solution
         solution = polished(machine, solution, tol, deadline)
-        ends = iter(()) if late else run.ends()
-        while solution.status is Status.STALLED and (end := next(ends, None)) is not None:
-            other = polished(machine, end, tol, deadline)
-            solution = other if other.certificate.gap < solution.certificate.gap else solution
 
         def told(_: Record) -> object:  # the bounds that are told are those of this problem
             return callback is not None and callback(run.recorder.records[-1])
@@ -156,7 +152,7 @@ def _solved(
         for near in () if last else (_of_semidefinite_kernels, _in_a_smaller_box):
             if _may_go_on(solution, tol, deadline):
                 solution = _by_way_of(near, machine, solution, tol, max_iter, deadline, told)
-        return or_nothing(problem, solution, tol)
+        return solution
     except KeyboardInterrupt as stopped:
         if solution is None and isinstance(stopped, Interrupted):  # with its own point
             raise

@@ -76,9 +76,6 @@ many. With as many as above groups of 40 kernels of rank one (200 samples) take 
 1500 samples, which no trial point failed, 10 s in place of 1."""
 MOST_FAILURES = 30
 """And before the closed form."""
-CLOSER = 0.95
-"""Share of the smallest gap at which the closed form is tried again, as it is where the merit has fallen by the wanted
-gap. Without, decreases at rounding repeat it: 446 machines in place of 106 for a tube on kernels of scale 1e9."""
 ARDUOUS, FAR_APART = 200, 0.5
 """Inner steps for each sample of each machine, about what a central path costs, after which it is followed if this
 share of the upper bound is open. 96 problems of wavelets as they are (500 samples, C from 10 to 1e5) take 1925 machines
@@ -97,7 +94,7 @@ LIKELY = 0.5
 LONGEST_PATH, SHORTEST = 60, 1e-3
 """Its steps; one that is shorter, and to no smaller gap, is the last. Where R* is smooth, but steep, some are 6e-3."""
 CLEAR = 0.01
-"""Share of the wanted gap at which it is to tell what is 0, and again; its last steps are its longest."""
+"""Share of the wanted gap at which it ends, and tells what is 0; its last steps are its longest."""
 REFINED = 2000
 """Samples and kernels up to which a stalled run ends with Newton's method on its active set: it factorises matrices of
 their number, for which polish=True asks anyway."""

@@ -64,10 +64,10 @@ def test_where_nothing_follows_the_run_goes_on(monkeypatch, loss, regularizer):
 def detours(calls_of):
     """The records of the runs that stalled, and what they had cost by then."""
 
-    def so_far(ladder, label, **changes):
+    def so_far(ladder):
         return tuple(ladder.loop.recorder.records), ladder.loop.counters()
 
-    return calls_of(Ladder, "_by_way_of", so_far)
+    return calls_of(Ladder, "kinks", so_far)
 
 
 @pytest.mark.parametrize(
