@@ -56,12 +56,6 @@ class NewtonMachine(Machine):
         self._exact = self._quadratic
         """Whether one step with the last factor, of a half square, is the solution."""
         self._factored: Array | None = None
-        self._first: Array | None = None
-
-    def begin(self, samples: Any, beta: Array, intercept: float) -> None:
-        """Start from the scores that a solution for some of the samples gives all of them."""
-        self._first, self.intercept = np.zeros_like(self.beta), intercept
-        self._first[samples] = beta
 
     @np.errstate(over="ignore", under="ignore", invalid="ignore")
     def solve(self, gap: float, enough: float = np.inf) -> None:
@@ -73,8 +67,6 @@ class NewtonMachine(Machine):
         coarse = _FIRST if self.warm else _COARSE
         self.form(np.arange(len(self.beta)))
         point, image, intercept = self.beta, self.weights @ self.forms.images, self.intercept
-        if self._first is not None:
-            point, image, self._first = self._first, self.rows @ self._first, None
         value, nothing = self._objective(point, image, intercept), np.zeros_like(point)
         if not value <= (at_zero := self._objective(nothing, nothing, 0.0)):  # far off, for other weights
             point, image, intercept, value = nothing, nothing, 0.0, at_zero

@@ -11,7 +11,6 @@ from mklref._typing import Array
 from mklref.machines import machine_for
 from mklref.machines.joint import JointMachine
 from mklref.machines.lazy import LazyMachine, kernels_of
-from mklref.machines.newton import NewtonMachine
 from mklref.multiclass import random_part
 from mklref.native import tuning
 from mklref.native.loop import Loop
@@ -60,7 +59,7 @@ def weights_of_a_part(loop: Loop) -> Array | None:
     of_part.iterate(of_part.begin(first_weights(of_part, None)))
     best, share, costs = of_part.best.point, k / n, of_part.counters()
     loop.spend({**costs, "passes": share**2 * costs["passes"] + share})
-    if best is not None and isinstance(machine, NewtonMachine | LazyMachine | JointMachine):
+    if best is not None and isinstance(machine, LazyMachine | JointMachine):
         machine.move(best.weights)
         machine.begin(chosen, best.beta, best.intercept)
     return None if best is None else best.weights

@@ -270,19 +270,6 @@ def test_the_gap_that_is_asked_for_is_that_of_the_dual_point_alone():
     assert losses + 0.5 * float(weights @ machine.forms.squares) - machine.value() <= gap
 
 
-def test_the_scores_of_a_part_of_the_samples_are_a_start():
-    """From the solution of all of them the first step stays where it is; without intercept or with."""
-    for intercept in (True, False):
-        known = machine_of("logistic", intercept)
-        solved(known)
-        machine = machine_of("logistic", intercept)
-        machine.begin(np.arange(25), known.beta, known.intercept)
-        machine.move(WEIGHTS)
-        machine.solve(TIGHT)
-        assert machine.steps == 1
-        np.testing.assert_allclose(machine.beta, known.beta, atol=1e-6)
-
-
 @pytest.mark.parametrize("intercept", [True, False])
 def test_without_any_kernel_the_half_square_has_its_solution(intercept):
     """Q = 0: beta = c (y - b), at once and whatever the weights before, although the objective cannot tell it."""
