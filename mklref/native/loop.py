@@ -37,9 +37,6 @@ from mklref.native.working_set import watch_the_largest, widened
 from mklref.regularizers import BlockNorm
 from mklref.solution import History, Record, Solution, Status
 
-_FAR = 1e100
-"""Block norms up to which R* has to be finite for a dual without bounds."""
-
 
 class Loop:
     """One run of the loop, with everything it has seen so far.
@@ -64,7 +61,6 @@ class Loop:
         self.large_q: LargeQ | None = None
         if isinstance(regularizer, BlockNorm) and regularizer.weight_form == "max":
             self.large_q = LargeQ(regularizer)
-        self.bounded_dual = regularizer.dual_scale(np.full(M, _FAR)) < 1.0
         self.best: Best[Point] = Best()
         self.kept: Best[Point] = Best()
         """The points with images, where kernels can be lost."""
@@ -74,7 +70,7 @@ class Loop:
         """The point of the largest lower bound."""
         self.sound: Point | None = None
         """The point of the smallest gap with what rounding adds to it."""
-        self.doubt = self.least_doubt = np.inf  # this sum at the latest point where it is known, and the smallest one
+        self.least_doubt = np.inf  # this sum
         self._rounded: tuple[Point | None, float] = (None, 0.0)
         self.first: Point | None = None
         self.spent: dict[str, float] = {}
@@ -127,8 +123,7 @@ class Loop:
                         continue
                 self.centre = centre = point
                 self.unit = tuning.UNIT * max(self.unit, float((point.weights * self.units).max()))
-                above = centre.merit - self.best.lower if self.large_q is None else self.doubt
-                patience.look(centre, above, self.target)
+                patience.look(centre, self.target)
             if self.lost() or self.failures >= self.most_failures or patience.waited > self.patience:
                 return Status.STALLED, centre
             if serious:
@@ -228,9 +223,9 @@ class Loop:
         if self.last is not point:
             self.last, records = point, self.recorder.records
             if self.large_q is not None or point.gap <= min(self.least_doubt, tuning.NEAR_ENOUGH * self._wanted(point)):
-                self.doubt = point.gap + self._rounding(point)
-                if self.doubt < self.least_doubt:
-                    self.sound, self.least_doubt = point, self.doubt
+                doubt = point.gap + self._rounding(point)
+                if doubt < self.least_doubt:
+                    self.sound, self.least_doubt = point, doubt
             steps = int(self.counters()["inner_steps"])
             record = Record(
                 iteration=len(records),
@@ -318,9 +313,9 @@ class Loop:
             return [centre.cut, *self.cuts]
         return [centre.cut, Cut(np.zeros_like(centre.beta), np.zeros_like(centre.squares), 0.0), *self.cuts]
 
-    def widen(self, point: Point, nearly: float = tuning.NEARLY) -> Point:
+    def widen(self, point: Point) -> Point:
         """The point with a working set that has what is or nearly is as large by its bound as those inside."""
-        wider = widened(self.machine, point, self.units, nearly)
+        wider = widened(self.machine, point, self.units)
         return self.best.note(self.assess(point.weights)) if wider else point
 
     def lost(self) -> bool:

@@ -60,18 +60,17 @@ class Point:
 
 
 class Patience:
-    """How long no centre has become better: no smaller gap, no lower objective, no lower merit. Rounding is then it."""
+    """How long no centre has become better: no smaller gap, no lower objective. Rounding is then it."""
 
     def __init__(self) -> None:
-        self.smallest = self.lowest = self.highest = np.inf
+        self.smallest = self.lowest = np.inf
         self.waited = 0
 
-    def look(self, centre: Point, above: float, target: float) -> None:
-        """Compare with what was before, at a centre whose merit is so far above the best lower bound."""
+    def look(self, centre: Point, target: float) -> None:
+        """Compare with what was before."""
         better = centre.working_gap < 0.9 * self.smallest or centre.upper < self.lowest - target
-        self.waited = 0 if better or target < above < 0.9 * self.highest else self.waited + 1
+        self.waited = 0 if better else self.waited + 1
         self.smallest, self.lowest = min(self.smallest, centre.working_gap), min(self.lowest, centre.upper)
-        self.highest = min(self.highest, above)
 
 
 def as_certified(loop: Any, centre: Point | None) -> None:

@@ -108,7 +108,7 @@ class Ladder:
         loop, machine = self.loop, self.loop.machine
         if not (self.central and _has_a_path(machine)):
             return None
-        point = loop.widen(point, tuning.LIKELY)
+        point = loop.widen(point)
         watched = machine.forms.watched
         order = loop.problem.n_samples + np.count_nonzero(watched)
         if not np.any(watched & ~self.followed) or order > tuning.FACTORISED:

@@ -56,7 +56,7 @@ problem of the benchmark needs it; without, one of 100 random ones with Groups s
 # --- when the loop has stalled --------------------------------------------------------------------------------------
 
 PATIENCE = 12
-"""Centres without a smaller gap, an objective or a merit that is lower by the wanted gap: rounding is responsible then.
+"""Centres without a smaller gap or an objective that is lower by the wanted gap: rounding is responsible then.
 At 30, runs that rounding stops take up to twice as many machines."""
 IMPATIENCE = 4
 """The same for block norms with q > 2, before the central path is followed and after it has led to the smallest gap."""
@@ -89,8 +89,6 @@ needs it; without, 11 of 40 tubes with q > 2 on kernels of scale 1e28 end at gap
 FACTORISED = 2000
 """Samples and kernels up to which the central path may be followed: its factorisations of matrices of their number
 cannot be interrupted, and take half a second there."""
-LIKELY = 0.5
-"""Share of the largest square inside from which a kernel could matter on the path."""
 LONGEST_PATH, SHORTEST = 60, 1e-3
 """Its steps; one that is shorter, and to no smaller gap, is the last. Where R* is smooth, but steep, some are 6e-3."""
 CLEAR = 0.01

@@ -24,16 +24,16 @@ def watch_the_largest(machine: Machine | JointMachine, point: Point, units: Arra
         forms.watched[np.argsort(point.squares / units)[-count:]] = True
 
 
-def widened(machine: Machine | JointMachine, point: Point, units: Array, nearly: float) -> bool:
+def widened(machine: Machine | JointMachine, point: Point, units: Array) -> bool:
     """Read the kernels again whose bounds show that they could matter, and watch those that nearly do; whether any."""
     forms = machine.forms
     if forms.watched.all():
         return False
     known, squares = forms.watched.copy(), point.squares / units
     inside = squares[known].max()
-    forms.watched |= squares > min(1.0, nearly / tuning.NEARLY) * inside
+    forms.watched |= squares > inside
     if np.array_equal(known, forms.watched):
         return False
     machine.set_dual(point.beta)
-    forms.watched &= known | (forms.squares / units > nearly * inside)
+    forms.watched &= known | (forms.squares / units > tuning.NEARLY * inside)
     return True

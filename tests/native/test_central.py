@@ -306,22 +306,6 @@ def test_numbers_beyond_double_precision_are_told():
         _System(path)
 
 
-def test_the_path_goes_on_from_where_it_was_when_its_limit_is_refused(monkeypatch, calls_of):
-    """The limit is tried on the machine, which has to be back at the interior point before the next step."""
-    refused = []
-    monkeypatch.setattr(
-        Ladder, "_accepted", lambda ladder, best, *limit: refused.append(ladder.loop.machine.set_dual(limit[1]))
-    )
-
-    def check(path):
-        u = path.sign * (path.machine.beta - path.base)
-        np.testing.assert_allclose(u, path.u, rtol=1e-9, atol=1e-12)
-
-    calls_of(CentralPath, "step", check)
-    assert solve(lines(C=1.0)).status is Status.OPTIMAL
-    assert len(refused) > 1
-
-
 def test_a_path_that_rounding_ends_is_not_followed_again(calls_of):
     """It would lead to where it led before, again and again until rounding is blamed for something else."""
     followed = calls_of(CentralPath, "__init__")
