@@ -16,6 +16,7 @@ start is in solver.py, which kernels are read in working_set.py, block norms wit
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 
@@ -85,7 +86,7 @@ class Loop:
         self.stopped: Status | None = None
         self.last: Point | None = None
         self.centre: Point | None = None  # the latest one
-        self.beyond = False  # whether a central path of block norms with q > 2 was followed
+        self.ahead: Point | None = None  # where the path of a rescue ended, which rounding may hide
         self.told = 0  # steps of the inner solvers in the records so far
         self.cuts: list[Cut] = []
         self.trust = 1.0
@@ -247,7 +248,7 @@ class Loop:
         if self.large_q is not None:
             W = machine.hessian_root(np.arange(self.problem.n_kernels))
             gap = max(centre.gap - centre.inner_gap, 1e-3 * centre.gap)
-            errors = machine.weights_error(polished=self.beyond)
+            errors = machine.weights_error(polished=self.ahead is not None)
             weights = self.large_q.step(centre.weights, centre.squares, W, gap, errors)
             return self.evaluate(weights), True
         if self.doubted and (other := compared(self, centre)) is not None:
@@ -348,6 +349,13 @@ class Loop:
             others += [] if self.problem.intercept_cost or self.recorder.late else nearer(self.machine, best)
             certified += [self._judged(point, status) for point in others]
         return min(certified, key=lambda solution: solution.certificate.gap)
+
+    def ends(self) -> Iterator[Solution]:
+        """Where a path and the run ended, which may be better than what is best by bounds that rounding makes."""
+        for point in dict.fromkeys((self.ahead, self.centre)):
+            if point is not None and point is not self.best.point:
+                with blas_threads(self.problem.n_samples):
+                    yield self.machine.solution(point.beta, point.weights, Status.STALLED, self.history(), self.tol)
 
     def kept_solution(self) -> Solution | None:
         """The best point of which all images are known, certified without another read of the kernels; or None."""

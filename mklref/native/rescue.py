@@ -159,7 +159,7 @@ class Ladder:
             return loop.resume(point)
         known = np.inf if loop.best.point is None else loop.best.point.gap
         loop.inner_gap = tuning.CLEAR * wanted
-        found, loop.beyond = loop.evaluate(machine.weights), True
+        loop.ahead = found = loop.evaluate(machine.weights)
         if found.gap < known:
             return found
         loop.patience = tuning.PATIENCE

@@ -147,6 +147,10 @@ def _solved(
         if not polish and (late or not hopeful):
             return solution
         solution = polished(machine, solution, tol, deadline)
+        ends = iter(()) if late else run.ends()
+        while solution.status is Status.STALLED and (end := next(ends, None)) is not None:
+            other = polished(machine, end, tol, deadline)
+            solution = other if other.certificate.gap < solution.certificate.gap else solution
 
         def told(_: Record) -> object:  # the bounds that are told are those of this problem
             return callback is not None and callback(run.recorder.records[-1])
