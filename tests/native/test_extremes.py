@@ -392,7 +392,7 @@ def test_numbers_beyond_double_precision_are_refused(scale, C):
 
 
 @pytest.mark.parametrize("regularizer", [Power(1.002), HalfPower(1.002)], ids=str)
-def test_steep_duals_are_reached_by_way_of_the_smallest_norms(regularizer):
+def test_steep_duals_are_reached(regularizer):
     """R* of degree 501 or more, of norms above 1: from equal weights the steps got nowhere."""
     problem = make_problem(seed=17, C=0.2, loss="one_class", regularizer=regularizer)
     problem = problem.replace(kernels=3.0 * problem.kernels.dense())
