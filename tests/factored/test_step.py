@@ -351,3 +351,10 @@ def test_what_workers_hand_over_is_summed_in_pairs():
             return reduce(add, map(handed_over, children(k, shards)), Term(k))
 
         assert handed_over(0) == sum_in_pairs(map(Term, range(shards)))
+
+
+@pytest.mark.parametrize("shape", [(0,), (0, 2)])
+def test_sums_over_no_rows_are_0(shape):
+    none = kernels.FactorStack([np.ones((7, 3))]).part([])
+    np.testing.assert_array_equal(none.transposed(np.ones(shape)), np.zeros((3, *shape[1:])))
+    assert none.product(np.ones((3, *shape[1:]))).shape == shape

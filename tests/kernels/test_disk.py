@@ -1,4 +1,4 @@
-"""Kernels that lie elsewhere, on disk or with workers: their entries, what is read, and what changes or is lost."""
+"""Kernels that lie elsewhere, on disk or with workers: their entries, what is read and kept, changes or is lost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import mklref
 from mklref import DistributedLazyStack, Lp, Problem, kernels, solve
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidType, KernelsLost
 from mklref.factored import tiles
-from mklref.kernels import DiskStack, FactorStack, gaussian, stack as stack_of
+from mklref.kernels import DiskStack, FactorStack, gaussian, stack as stack_of, storage
 
 
 @pytest.fixture(scope="module")
@@ -165,3 +165,13 @@ def test_tiles_of_lazy_kernels_have_the_bits_of_one_process_and_survive_a_worker
         there.apply(v)
     with pytest.raises(InvalidType, match="storage='lazy'"):
         DistributedLazyStack(there.fitted, client=processes)
+
+
+@pytest.mark.parametrize(
+    ("free", "n", "cache"),
+    [(20e9, 40, 2e9), (20e9, 12000, 2.304e9), (20e9, 60000, 5e9), (1e4, 40, 2500), (np.inf, 60000, 2e9)],
+)
+def test_the_default_cache_has_room_for_what_a_solver_needs_of_all_samples(monkeypatch, free, n, cache):
+    """With less, machines most of whose samples are support vectors are solved by working sets, which takes longer."""
+    monkeypatch.setattr(storage, "free_memory", lambda: free)
+    assert storage.checked_cache(None, n) == cache

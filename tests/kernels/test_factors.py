@@ -85,13 +85,6 @@ def test_there_is_at_most_one_shard_for_each_sample():
         stack.sharded(8)
 
 
-@pytest.mark.parametrize("shape", [(0,), (0, 2)])
-def test_sums_over_no_rows_are_0(shape):
-    none = kernels.FactorStack([np.ones((7, 3))]).part([])
-    np.testing.assert_array_equal(none.transposed(np.ones(shape)), np.zeros((3, *shape[1:])))
-    assert none.product(np.ones((3, *shape[1:]))).shape == shape
-
-
 def test_nothing_of_order_n_by_n_is_made_by_accident():
     stack = kernels.FactorStack([np.ones((20_000, 1))])
     with pytest.raises(NotApplicable, match="GiB"):

@@ -382,16 +382,6 @@ def test_auto_says_what_it_chose(X, monkeypatch):
     assert "chose 'lazy'" in lazy.choice
 
 
-@pytest.mark.parametrize(
-    ("free", "n", "cache"),
-    [(20e9, 40, 2e9), (20e9, 12000, 2.304e9), (20e9, 60000, 5e9), (1e4, 40, 2500), (np.inf, 60000, 2e9)],
-)
-def test_the_default_cache_has_room_for_what_a_solver_needs_of_all_samples(monkeypatch, free, n, cache):
-    """With less, machines most of whose samples are support vectors are solved by working sets, which takes longer."""
-    monkeypatch.setattr(storage, "free_memory", lambda: free)
-    assert storage.checked_cache(None, n) == cache
-
-
 def test_the_squares_of_all_of_a_part_are_computed_once(X, monkeypatch):
     """Where there is room for the distances, other weights need no others; the entries are those in memory."""
     assert storage.checked_cache("1KB", 40) == storage.checked_cache("0.001mb", 40) == 1000

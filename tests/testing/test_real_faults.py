@@ -200,8 +200,7 @@ def test_centred_targets_in_place_of_an_intercept_are_named():
     problem, _ = solved("squared")
     problem = problem.replace(y=problem.y + 5.0)
     beta, theta, _ = point(problem.replace(y=problem.y - problem.y.mean(), intercept=False))
-    for b in (0.0, None):
-        (finding,) = judge(problem, Answer(beta, theta, b)).findings
+    for (finding,) in (judge(problem, Answer(beta, theta, b)).findings for b in (0.0, None)):
         assert finding.fault == "centred targets", finding
         assert "y - mean(y) without an intercept" in finding.text
 
