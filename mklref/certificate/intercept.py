@@ -77,7 +77,7 @@ def middle_intercept(problem: Problem, scores: Array) -> float:
     if rising > 1 and near[0] == far[0] >= -nothing:
         first = float(kinks[_first_rising(problem, scores, between, -nothing)])
     if rising < len(kinks) and near[1] == far[1] <= nothing:
-        rise = 0 if beyond > nothing else _first_rising(problem, scores, between[rising:], np.nextafter(nothing, 1.0))
+        rise = 0 if beyond > nothing else _first_rising(problem, scores, between[rising:], np.nextafter(nothing, np.inf))
         last = float(kinks[rising + rise])
     if first < last:
         return first + 0.5 * (last - first)
