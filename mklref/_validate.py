@@ -135,7 +135,7 @@ def checked_words(label: str, value: Any) -> tuple[str, ...]:
 def checked_values(label: str, given: Any, what: str) -> list[Any]:
     """The entries of an ordered collection as a list, whatever they are; else `InvalidParameter` says of what."""
     if not several(given) or isinstance(given, Mapping | set | frozenset):
-        raise InvalidParameter(f"{label} = {given!r} must be a sequence of {what}")
+        raise InvalidParameter(f"{label} = {shown(given)} must be a sequence of {what}")
     return list(given)
 
 
@@ -171,14 +171,14 @@ def checked_verbosity(value: Any) -> bool:
 def checked_rng(rng: Any) -> np.random.Generator:
     """`rng` if it is a Generator, else `InvalidType`."""
     if not isinstance(rng, np.random.Generator):
-        raise InvalidType(f"rng is {rng!r}; give a numpy Generator, for instance np.random.default_rng(0).")
+        raise InvalidType(f"rng is {shown(rng)}; give a numpy Generator, for instance np.random.default_rng(0).")
     return rng
 
 
 def check_callback(callback: Any, argument: str) -> None:
     """Raise `InvalidType` unless `callback` is None or can be called."""
     if callback is not None and not callable(callback):
-        raise InvalidType(f"callback is {callback!r}; give a function of one {argument}, or None.")
+        raise InvalidType(f"callback is {shown(callback)}; give a function of one {argument}, or None.")
 
 
 def asks_to_stop(callback: Any, argument: Any) -> bool:

@@ -17,7 +17,7 @@ from scipy.optimize import nnls
 
 from mklref._run import ABSURD
 from mklref._typing import Array
-from mklref._validate import checked_integer, checked_number, checked_rng
+from mklref._validate import checked_integer, checked_number, checked_rng, shown
 from mklref.algorithms.base import Algorithm, Callback, Run, presented, require
 from mklref.exceptions import InvalidParameter
 from mklref.kernels import center
@@ -217,7 +217,7 @@ def _parts(problem: Problem, folds: Any, rng: Any) -> list[Any]:
     name, made_for = "best_single_kernel with folds", "labels or real targets"
     require(problem.loss.targets != "ones", name, problem, made_for, "Omit folds.")
     n = problem.n_samples
-    count = checked_integer(folds, 2, n, f"folds = {folds!r} must be an integer in [2, {n}].")
+    count = checked_integer(folds, 2, n, f"folds = {shown(folds)} must be an integer in [2, {n}].")
     classes, counts = np.unique(problem.y, return_counts=True)
     if problem.loss.targets == "labels" and counts.min() == 1:
         raise InvalidParameter(

@@ -10,7 +10,7 @@ import numpy as np
 
 from mklref._run import ABSURD
 from mklref._typing import Array
-from mklref._validate import checked_choice, checked_count, checked_rng
+from mklref._validate import checked_choice, checked_count, checked_rng, shown
 from mklref.algorithms.base import Callback, Run, require
 from mklref.algorithms.point import Point
 from mklref.algorithms.stationary import GroupPoint, StationaryPoint, settle
@@ -313,7 +313,7 @@ def _checked_exponents(exponents: Any) -> tuple[float, float]:
     try:
         p, q = (float(exponent) for exponent in exponents)
     except (TypeError, ValueError) as wrong:
-        raise InvalidParameter(f"exponents = {exponents!r} must be two numbers (p, q).") from wrong
+        raise InvalidParameter(f"exponents = {shown(exponents)} must be two numbers (p, q).") from wrong
     if not (p >= 0.0 and q >= 0.0 and 1.0 < p + q < np.inf):
         raise InvalidParameter(
             f"exponents = ({p:g}, {q:g}) must be nonnegative with p + q > 1; up to 1 the problem is convex: put "

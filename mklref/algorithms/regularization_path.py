@@ -13,7 +13,7 @@ import numpy as np
 
 from mklref._run import along
 from mklref._typing import Array
-from mklref._validate import check_callback, checked_flag, checked_real, checked_time, checked_values
+from mklref._validate import check_callback, checked_flag, checked_real, checked_time, checked_values, shown
 from mklref.algorithms.simplemkl import simplemkl
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
 from mklref.problem import Problem, require_problem
@@ -111,7 +111,7 @@ def regularization_path(
         As `mklref.solve_path`, with a `path` of the points that were finished.
     """
     if not callable(solver):
-        raise InvalidType(f"solver is {solver!r}; give a function, for instance mklref.algorithms.simplemkl.")
+        raise InvalidType(f"solver is {shown(solver)}; give a function, for instance mklref.algorithms.simplemkl.")
     check_callback(callback, "solution")
     require_problem(problem)
     max_time = checked_time(max_time)

@@ -204,3 +204,11 @@ def test_no_kernel_of_use(name, what):
     problem = make_problem().replace(kernels=np.zeros((2, 25, 25)) if name == "easymkl" else np.ones((2, 25, 25)))
     with pytest.raises(NotApplicable, match=f"{name} is made for kernels of which one tells the {what} apart"):
         BASELINES[name](problem)
+
+
+def test_what_is_too_long_to_be_printed_is_named_all_the_same():
+    problem, long = make_problem(), 10**5000
+    for options in ({"folds": 3, "rng": long}, {"folds": long, "rng": np.random.default_rng(0)}, {"callback": long}):
+        with pytest.raises((InvalidParameter, InvalidType), match=r"(is|=) an integer beyond 1e\+30") as caught:
+            best_single_kernel(problem, **options)
+        assert len(str(caught.value)) < 120
