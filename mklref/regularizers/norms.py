@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -92,11 +93,17 @@ class ByExponent:
 
     def smoothed(self, epsilon: float) -> Self:
         """The nearest member that is as smooth as p = 1 + epsilon."""
-        return self if self.p >= 1.0 + epsilon else replace(self, p=1.0 + epsilon)
+        return self if self.p >= 1.0 + epsilon else self._member(1.0 + epsilon)
 
     def sharpened(self) -> Self | None:
         """That of p = 1 for its neighbours, whose optima are nearly its own; else None."""
-        return replace(self, p=1.0) if 1.0 < self.p <= NEARLY_ONE else None
+        return self._member(1.0) if 1.0 < self.p <= NEARLY_ONE else None
+
+    def _member(self, p: float) -> Self:
+        """That of another p, of a class of somebody's own as well, whatever it is made from."""
+        member = copy(self)
+        object.__setattr__(member, "p", p)
+        return member
 
 
 @dataclass(frozen=True)

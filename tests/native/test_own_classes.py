@@ -238,6 +238,21 @@ class Near(SquaredHinge):
     margin = 0.5
 
 
+class Above(Lp):
+    """Lp, made from what p is above 1."""
+
+    def __init__(self, excess):
+        super().__init__(1.0 + excess)
+
+
+def test_a_class_of_other_arguments_has_neighbours():
+    own, lp = Above(0.05), Lp(1.05)
+    assert [own.smoothed(0.2).p, own.smoothed(0.05).p, own.sharpened().p] == [1.2, 1.05, 1.0]
+    assert own.p == 1.05
+    found, expected = (mklref.solve(make_problem(seed=4, regularizer=one)) for one in (own, lp))
+    assert found.objective == pytest.approx(expected.objective, rel=2e-6)
+
+
 @dataclass(frozen=True, eq=False)
 class Cheap(Lp):
     """R/4, and nothing else of what is known about lp balls."""
