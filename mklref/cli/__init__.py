@@ -37,7 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         warnings.simplefilter("always", MKLWarning)
         warnings.showwarning = _show_warning
         try:
-            arguments = parser().parse_args(argv)
+            try:
+                arguments = parser().parse_args(argv)
+            finally:
+                sys.stdout.flush()  # --help ends here
             require_free(arguments)
             with _interrupted_by_signals():
                 passed = _run(arguments)
