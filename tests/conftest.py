@@ -31,7 +31,7 @@ def pytest_addoption(parser):
     group = parser.getgroup("mklref's own tests")
     group.addoption("--all", action="store_true", help="the whole of every grid, and what is marked thorough")
     group.addoption("--draw", type=int, default=0, metavar="K", help="another sample of the grids (default 0)")
-    group.addoption("--rest", action="store_true", help="what the same command without --rest leaves out")
+    group.addoption("--rest", action="store_true", help="what is left out without it, if no test is named")
 
 
 def pytest_configure(config):
