@@ -159,25 +159,27 @@ def weights_error(problem: Problem, beta: Array, kinks: bool = True) -> Array:
     return np.asarray(g * UNIT * against(np.abs(beta)) * against(slopes))
 
 
-def off_kinks_error(machines: Iterable[tuple[Problem, Array]], polished: bool) -> Array:
+def off_kinks_error(machines: Iterable[tuple[Problem, Array]], polished: bool, sharp: bool = True) -> Array:
     """`weights_error` (M,) of machines at their beta, once the scores are off a kink of the loss.
 
-    Off others than those of `STRETCHED` only the last Newton steps lead, if they follow (`polished`).
+    Off others than those of `STRETCHED` only the last Newton steps lead, if they follow (`polished`). A slack in more
+    digits (`sharp`) takes seconds, once for each stack.
     """
     parts = list(machines)
     loss = parts[0][0].loss
     kinks = not (polished or isinstance(loss, STRETCHED))
-    errors = np.sum([_of_machines(*part, weights_error(*part, kinks)) for part in parts], axis=0)
+    errors = np.sum([_of_machines(*part, weights_error(*part, kinks), sharp) for part in parts], axis=0)
     return np.asarray(OFF_TUBES * errors if polished and isinstance(loss, EpsilonInsensitive) else errors)
 
 
-def _of_machines(problem: Problem, beta: Array, errors: Array) -> Array:
+def _of_machines(problem: Problem, beta: Array, errors: Array, sharp: bool) -> Array:
     """What is left of E (M,) where slices of the matrices enclose products: a share of it, and what the slack adds."""
     kernels = problem.kernels
     if not isinstance(kernels, ArrayStack) or not may_be_sliced(kernels) or kernels.lost.any():
         return errors
     slack = kernels.slack
-    if slack.any() and getattr(problem.regularizer, "q", None) == math.inf:  # where weights are as large as E permits
+    largest = getattr(problem.regularizer, "q", None) == math.inf  # weights that are as large as E permits
+    if sharp and largest and slack.any():
         from mklref.certificate.products import sharp_slack
 
         slack = sharp_slack(kernels)

@@ -94,9 +94,9 @@ class Together:
         """What a certificate adds to the gap of the bounds that these weights and the present beta gave."""
         return rounding(self.problem, self.machines, weights, np.atleast_1d(intercept), upper)
 
-    def weights_error(self, polished: bool = False) -> Array:
+    def weights_error(self, polished: bool = False, sharp: bool = True) -> Array:
         """What rounding adds to the losses for each unit of theta_m, (M,), once the scores are off a kink of theirs."""
-        return off_kinks_error(((machine.problem, machine.beta) for machine in self.machines), polished)
+        return off_kinks_error(((machine.problem, machine.beta) for machine in self.machines), polished, sharp)
 
     def solution(
         self,

@@ -240,6 +240,13 @@ class Loop:
             self.told, self.stopped = steps, self.recorder.add(record, record.relative_gap) or self.stopped
         return Status.OPTIMAL if reached else self.stopped
 
+    def errors(self, squares: Array) -> Array:
+        """What rounding adds to the losses for each unit of theta_m, (M,); in more digits if R* could tell."""
+        polished, of_dual = self.ahead is not None, self.problem.regularizer.conjugate
+        errors = self.machine.weights_error(polished, sharp=False)
+        little = (1.0 + tuning.CLEAR * self.tol) * of_dual(np.sqrt(squares))
+        return errors if of_dual(np.sqrt(squares + 4.0 * errors)) <= little else self.machine.weights_error(polished)
+
     # --- step -------------------------------------------------------------------------------------------------
 
     def _step(self, centre: Point) -> tuple[Point, bool]:
@@ -248,8 +255,7 @@ class Loop:
         if self.large_q is not None:
             W = machine.hessian_root(np.arange(self.problem.n_kernels))
             gap = max(centre.gap - centre.inner_gap, 1e-3 * centre.gap)
-            errors = machine.weights_error(polished=self.ahead is not None)
-            weights = self.large_q.step(centre.weights, centre.squares, W, gap, errors)
+            weights = self.large_q.step(centre.weights, centre.squares, W, gap, self.errors(centre.squares))
             return self.evaluate(weights), True
         if self.doubted and (other := compared(self, centre)) is not None:
             return other

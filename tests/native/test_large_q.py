@@ -12,7 +12,7 @@ from makers import make_problem
 from native.solving import loop_on
 
 from mklref import Problem, solve, solve_path
-from mklref.certificate import allowance
+from mklref.certificate import allowance, products
 from mklref.certificate.products import sharp_slack
 from mklref.exceptions import Interrupted
 from mklref.losses import EpsilonInsensitive
@@ -315,3 +315,17 @@ def test_weights_without_a_bound_are_as_large_as_what_machines_round_permits(mon
     np.testing.assert_allclose(left, np.minimum(errors, errors / 64.0 + slack @ beta**2), rtol=1e-12)
     monkeypatch.setattr(allowance, "_FEW", 3199)
     np.testing.assert_array_equal(allowance.off_kinks_error([(problem, beta)], polished=True), errors)
+
+
+def test_slack_in_more_digits_is_asked_for_only_where_it_could_tell(calls_of):
+    """It costs as much as many machines, and of kernels without null spaces it changes no weight."""
+    asked = calls_of(products, "sharp_slack")
+    problem = make_problem(n=40, C=1.0, regularizer=BlockNorm(np.inf))
+    assert problem.kernels.slack.any()
+    solution = solve(problem, tol=1e-4)
+    assert solution.status is Status.OPTIMAL
+    assert not asked
+    loop = loop_on(problem)
+    loop.machine.set_dual(solution.dual_coef)
+    loop.errors(np.zeros(problem.n_kernels))  # R* = 0, beside which all of E is much
+    assert asked
