@@ -37,8 +37,6 @@ _FEW = 10
 """Kernels of noise that are left out in turn, each of which takes a certificate."""
 _HALF = 0.6
 """Of the width of an interval, and what solving for its middle rounds."""
-_FAR = 1e100
-"""Dual norms that are beyond every domain of an R* that has an end."""
 _INSIDE = 1e-6
 """Share by which dual norms may be outside of it, and weights too small, as those at a gap of its square may be."""
 
@@ -187,7 +185,7 @@ def in_domain(problem: Problem, solution: Solution, tol: float) -> Solution:
     A machine whose losses have kinks may have dual variables of any length; weights are optimal with those in dom R*.
     """
     regularizer, bounds = problem.regularizer, solution.certificate
-    if problem.intercept_cost or regularizer.dual_scale(np.full(problem.n_kernels, _FAR)) == 1.0:
+    if problem.intercept_cost or regularizer.dual_scale(_longest(problem, solution.dual_coef)) == 1.0:
         return solution
     t = regularizer.dual_scale(dual_norms(problem, solution.dual_coef))
     if t > 1.0 - _INSIDE:
@@ -198,3 +196,11 @@ def in_domain(problem: Problem, solution: Solution, tol: float) -> Solution:
         return solution
     status = solution.status.confirmed(found.is_optimal(tol))
     return replace(moved, intercept=found.intercept, objective=found.objective, certificate=found, status=status)
+
+
+def _longest(problem: Problem, dual_coef: Array) -> Array:
+    """What g (M,) is at most, by the diagonals of the kernels: sum_i |beta_i| sqrt(K_m,ii) of each machine."""
+    parts = zip(problem.machines, problem.split(dual_coef), strict=True)
+    return np.asarray(
+        np.linalg.norm([own.problem.kernels.lengths_against(np.abs(beta)) for own, beta in parts], axis=0)
+    )

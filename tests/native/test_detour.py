@@ -15,7 +15,7 @@ from mklref.exceptions import Interrupted, InvalidParameter
 from mklref.kernels import wavelet
 from mklref.machines import machine_for
 from mklref.machines.smo import SMOMachine
-from mklref.native import tuning
+from mklref.native import polish, tuning
 from mklref.native.loop import Loop
 from mklref.native.rescue import Ladder
 from mklref.regularizers import ConcaveBlock, Fixed, HalfPower, Lp, Power, PowerRoot, SmoothedRoot, Tikhonov, WeightedL1
@@ -217,3 +217,14 @@ def test_weights_are_those_of_dual_variables_in_the_domain(regularizer):
     assert regularizer.dual_scale(problem.kernels.norms(solution.dual_coef)) > 1.0 - 1e-5
     np.testing.assert_allclose(solution.weights, regularizer.weights_from_norms(np.ones(1)), rtol=1e-4)
     assert mklref.certify(problem, solution) == solution.certificate
+
+
+@pytest.mark.parametrize("regularizer", [Power(2), HalfPower(1.2)], ids=str)
+def test_kernels_are_not_read_for_a_domain_that_has_no_end(calls_of, regularizer):
+    """R* overflows at 1e100, but at no norm that the diagonals of the kernels allow."""
+    read = calls_of(polish, "dual_norms")
+    assert regularizer.dual_scale(np.full(1, 1e100)) < 1.0
+    checked(make_problem(regularizer=regularizer))
+    assert not read
+    checked(make_problem(regularizer=Power(1)))
+    assert read
