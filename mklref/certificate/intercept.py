@@ -77,7 +77,8 @@ def middle_intercept(problem: Problem, scores: Array) -> float:
     if rising > 1 and near[0] == far[0] >= -nothing:
         first = float(kinks[_first_rising(problem, scores, between, -nothing)])
     if rising < len(kinks) and near[1] == far[1] <= nothing:
-        rise = 0 if beyond > nothing else _first_rising(problem, scores, between[rising:], np.nextafter(nothing, np.inf))
+        more = np.nextafter(nothing, np.inf)
+        rise = 0 if beyond >= more else _first_rising(problem, scores, between[rising:], more)
         last = float(kinks[rising + rise])
     if first < last:
         return first + 0.5 * (last - first)
