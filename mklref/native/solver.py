@@ -34,8 +34,6 @@ from mklref.solution import Record, Solution, Status
 
 _NOTHING = (MemoryError, FloatingPointError, np.linalg.LinAlgError, InvalidParameter)
 """Of a second solve: no room for it, no point, no such C."""
-_FAR = 1e100
-"""Block norms up to which R* has to be finite for a dual without bounds."""
 
 
 @ABSURD
@@ -282,7 +280,7 @@ def run_from(
     with recorder.running(interrupted), _losses_carry(kept), blas_threads():
         loop = _loop(problem, start, forms, tol, recorder)
         loop.machine.product = product_for(problem) if certified and not problem.several else None
-        if start is None and problem.intercept_cost and _has_bounds(problem):
+        if start is None and loop.bounded_dual and problem.intercept_cost:
             start = _inside_the_domain(loop)
             if start is not None:
                 loop = _loop(problem, start, loop.machine.forms, tol, recorder)
@@ -350,11 +348,6 @@ def _followed(loop: Loop, start: Any = None) -> Status:
         if loop.best.point is None or loop.recorder.raised:
             raise
         return Status.STALLED
-
-
-def _has_bounds(problem: Problem) -> bool:
-    """Whether R* is infinite from some block norms on."""
-    return problem.regularizer.dual_scale(np.full(problem.n_kernels, _FAR)) < 1.0
 
 
 def _inside_the_domain(loop: Loop) -> Solution | None:

@@ -142,8 +142,8 @@ def test_loose_tolerances_of_sparse_problems_are_met_too(tol):
     assert np.count_nonzero(solution.weights) < 30
 
 
-def test_kinks_under_a_penalty_whose_dual_has_bounds_are_found_by_a_bundle(monkeypatch):
-    """It mixes dual points of any size, whose R* has to be finite."""
+def test_kinks_under_a_penalty_whose_dual_has_bounds_are_looked_for_from_beta_0(monkeypatch):
+    """A bundle mixes dual points of any size, whose R* has to be finite: beta = 0 is one of them, if feasible."""
     problem = make_problem(seed=31, regularizer=ConcaveBlock(SmoothedRoot(0.0016)))
     monkeypatch.setattr(tuning, "SERIOUS", 0.9)  # nearly every trial point fails, and gives a cut
     checked(problem)
