@@ -194,8 +194,8 @@ def in_domain(problem: Problem, solution: Solution, tol: float) -> Solution:
     found = certify(problem, moved)
     if found.gap > max(bounds.gap, tol * bounds.size):
         return solution
-    status = solution.status.confirmed(found.is_optimal(tol))
-    return replace(moved, intercept=found.intercept, objective=found.objective, certificate=found, status=status)
+    status, b = solution.status.confirmed(found.is_optimal(tol)), problem.intercepts(np.atleast_1d(found.intercept))
+    return replace(moved, intercept=b, objective=found.objective, certificate=found, status=status)
 
 
 def _longest(problem: Problem, dual_coef: Array) -> Array:

@@ -18,6 +18,7 @@ from mklref.machines.smo import SMOMachine
 from mklref.native import polish, tuning
 from mklref.native.loop import Loop
 from mklref.native.rescue import Ladder
+from mklref.problem import dual_norms
 from mklref.regularizers import ConcaveBlock, Fixed, HalfPower, Lp, Power, PowerRoot, SmoothedRoot, Tikhonov, WeightedL1
 from mklref.solution import Status
 
@@ -217,6 +218,17 @@ def test_weights_are_those_of_dual_variables_in_the_domain(regularizer):
     assert regularizer.dual_scale(problem.kernels.norms(solution.dual_coef)) > 1.0 - 1e-5
     np.testing.assert_allclose(solution.weights, regularizer.weights_from_norms(np.ones(1)), rtol=1e-4)
     assert mklref.certify(problem, solution) == solution.certificate
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_machines_whose_dual_variables_are_moved_have_an_intercept_each(intercept):
+    problem = mklref.MulticlassProblem([np.eye(3)], range(3), C=5.0, regularizer=Power(1), intercept=intercept)
+    near = mklref.solve(problem)
+    far = dataclasses.replace(near, dual_coef=2.0 * near.dual_coef, weights=0.5 * near.weights)
+    moved = polish.in_domain(problem, far, 1e-6)
+    assert type(moved.intercept) is type(near.intercept) is np.ndarray
+    np.testing.assert_allclose(dual_norms(problem, moved.dual_coef), dual_norms(problem, near.dual_coef), rtol=1e-5)
+    np.testing.assert_allclose(moved.weights, near.weights, rtol=1e-5)
 
 
 @pytest.mark.parametrize("regularizer", [Power(2), HalfPower(1.2)], ids=str)
