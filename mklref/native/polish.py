@@ -194,7 +194,8 @@ def in_domain(problem: Problem, solution: Solution, tol: float) -> Solution:
     found = certify(problem, moved)
     if found.gap > max(bounds.gap, tol * bounds.size):
         return solution
-    status, b = solution.status.confirmed(found.is_optimal(tol)), problem.intercepts(np.atleast_1d(found.intercept))
+    status = solution.status.confirmed(found.is_optimal(tol))
+    b = problem.intercepts(np.atleast_1d(found.intercept).tolist())
     return replace(moved, intercept=b, objective=found.objective, certificate=found, status=status)
 
 
