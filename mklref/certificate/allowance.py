@@ -178,8 +178,8 @@ def _of_machines(problem: Problem, beta: Array, errors: Array, sharp: bool) -> A
     if not isinstance(kernels, ArrayStack) or not may_be_sliced(kernels) or kernels.lost.any():
         return errors
     slack = kernels.slack
-    largest = getattr(problem.regularizer, "q", None) == math.inf  # weights that are as large as E permits
-    if sharp and largest and slack.any():
+    unbounded = getattr(problem.regularizer, "q", None) == math.inf  # weights; others are as good with the slack
+    if sharp and unbounded and slack.any():
         from mklref.certificate.products import sharp_slack
 
         slack = sharp_slack(kernels)
