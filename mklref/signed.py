@@ -212,7 +212,7 @@ class SignedProblem(Problem):
         return f"SignedProblem(M={self.n_kernels}, n={self.n_samples}, C={self.C:g}, loss={self.loss})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SignedSolution(Solution):
     """A point of a signed problem with its bounds: mu (M,) of any sign in the place of the weights."""
 

@@ -74,6 +74,9 @@ class History:
         """One field of all records as an array, for instance "relative_gap", "seconds" or "weights"."""
         return np.array([getattr(record, name) for record in self.records])
 
+    def __repr__(self) -> str:
+        return f"History({len(self)} records, {self.counters})"
+
     def __len__(self) -> int:
         return len(self.records)
 
@@ -151,6 +154,10 @@ class Solution:
         if not np.isfinite(scores).all():
             raise InvalidInput("kernels_new is too large: scores leave float64. Scale it as the training kernels.")
         return scores
+
+    def __repr__(self) -> str:
+        sizes = f"M={len(self.weights)}, n={self.dual_coef.shape[-1]}"
+        return f"{type(self).__name__}({sizes}, {self.status.name} by {self.solver}: {self.certificate})"
 
     def _repr_html_(self) -> str:
         return _display.solution(self)

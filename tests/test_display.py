@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mklref
-from mklref import _display, _latex, kernels, reference
+from mklref import _display, _latex, evidence, kernels, reference, synthesis
 from mklref._latex.parts import number
 from mklref.exceptions import InvalidParameter, NotApplicable
 from mklref.formulations import FORMULATIONS
@@ -281,6 +281,26 @@ def test_notebooks_show_interval_and_weights_as_bars():
     digits = 16 * float(bar.get("width")) / float(frame.get("width"))
     assert digits == pytest.approx(-np.log10(solution.certificate.relative_gap), abs=0.05)
     assert all(bound in html for bound in _display.outwards(solution.certificate.lower, solution.certificate.upper))
+
+
+def test_a_terminal_shows_one_line_with_status_and_interval():
+    cut_short = mklref.solve(PROBLEM, max_iter=1)
+    lower, upper = _display.outwards(cut_short.certificate.lower, cut_short.certificate.upper)
+    assert re.fullmatch(
+        rf"Solution\(M=3, n=8, ITERATION_LIMIT by native: {lower} <= P\* <= {upper}, relative gap \d\.\de[-+]\d+\)",
+        repr(cut_short),
+    )
+    assert repr(cut_short.history).startswith(f"History({len(cut_short.history)} records, {{'machines': ")
+    several = mklref.solve(mklref.MulticlassProblem(K, [0, 1, 2, 0, 1, 2, 0, 1]))
+    assert repr(several).startswith("Solution(M=3, n=8, OPTIMAL by native: ")
+    signed = reference.solve(SignedProblem(K, Y), formulation="sdp")
+    assert repr(signed).startswith(f"SignedSolution(M=3, n=8, {signed.status.name} by sdp/")
+    made = synthesis.solve(synthesis.SynthesisProblem(K, Y, lam=0.5, p=2, q=1, r=1))
+    assert repr(made).startswith("SynthesisSolution(tau=3, N=8, OPTIMAL by newton: ")
+    noise = evidence.solve(evidence.EvidenceProblem(K, Y, noise_variance=0.5))
+    assert repr(noise) == f"EvidenceSolution(M=3, n=8, STATIONARY by newton: {noise})"
+    path = mklref.algorithms.regularization_path(PROBLEM.replace(regularizer=mklref.Lp(1)), C=[1.0, 0.5])
+    assert repr(path) == f"RegularizationPath(C=[1.0, 0.5], selected={path.selected.tolist()})"
 
 
 def test_a_bad_point_says_what_is_wrong_with_it():

@@ -59,6 +59,9 @@ class RegularizationPath:
         names = ("C", "objective", "relative_gap", "selected", "iterations", "weights")
         return {name: getattr(self, name) for name in names}
 
+    def __repr__(self) -> str:
+        return f"RegularizationPath(C={self.C.tolist()}, selected={self.selected.tolist()})"
+
     def __len__(self) -> int:
         return len(self.solutions)
 

@@ -175,6 +175,10 @@ class EvidenceSolution:
     def __str__(self) -> str:
         return f"objective {self.objective:.6g}, {self.stationarity}"
 
+    def __repr__(self) -> str:
+        sizes = f"M={len(self.weights)}, n={len(self.dual_coef)}"
+        return f"EvidenceSolution({sizes}, {self.status.name} by {self.method}: {self})"
+
 
 def solution_at(
     point: MarginalLikelihood, status: EvidenceStatus, method: str, history: tuple[EvidenceRecord, ...]

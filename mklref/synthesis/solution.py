@@ -56,6 +56,10 @@ class SynthesisSolution:
     kernel_names: tuple[Naming, ...] = ()
     """The names of the kernels (tau,) of a stack that has some."""
 
+    def __repr__(self) -> str:
+        sizes = "tau={}, N={}".format(*self.coef.shape)
+        return f"SynthesisSolution({sizes}, {self.status.name} by {self.solver}: {self.certificate})"
+
     @property
     def bias(self) -> float:
         """What the constant kernel adds to the decision function, 0 without one."""
