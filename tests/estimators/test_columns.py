@@ -306,6 +306,9 @@ def test_features_of_few_columns_go_on_in_a_pipeline(tmp_path):
     v = np.concatenate([np.sqrt(w) * image for w, image in zip(model.weights_, model._new_kernels.images, strict=True)])
     np.testing.assert_allclose(features @ v[:, 0] + model.intercept_, model.decision_function(X))
     assert make_pipeline(model, LogisticRegression()).fit(X, y).score(X, y) > 0.9
+    weight, some = np.where(X[:, 2] > 0.0, 3.0, 0.1)[:60], (X[:60], y[:60])
+    learned = clone(model).fit_transform(*some, sample_weight=weight)
+    np.testing.assert_array_equal(learned, model.fit(*some, sample_weight=weight).transform(X[:60]))
     with pytest.raises(InvalidParameter, match="joblib"):
         model.save(tmp_path / "model.npz")
     with pytest.raises(AttributeError) as told:
@@ -320,10 +323,14 @@ def test_features_of_few_columns_go_on_in_a_pipeline(tmp_path):
 @pytest.mark.filterwarnings("ignore::mklref.exceptions.ConstantKernelWarning")
 @pytest.mark.parametrize("approximation", [3, Nystroem(n_components=5, random_state=0)], ids=["cholesky", "nystroem"])
 def test_an_approximated_kernel_may_be_0(approximation):
+    """And small: nothing is left of the former alone."""
     X = np.c_[np.random.default_rng(0).normal(size=20), np.zeros(20)]
-    model = MKLClassifier("per_variable(linear)", norm=2, approximation=approximation).fit(X, X[:, 0] > 0.0)
+    y = X[:, 0] > 0.0
+    model = MKLClassifier("per_variable(linear)", norm=2, approximation=approximation).fit(X, y)
     assert model.weights_[1] == 0.0
-    assert model.score(X, X[:, 0] > 0.0) > 0.8
+    assert model.score(X, y) > 0.8
+    small, scores = 2.0**-30 * X, model.decision_function(X)
+    np.testing.assert_allclose(model.fit(small, y).decision_function(small), scores, rtol=1e-9)
 
 
 @pytest.mark.parametrize("options", [{}, {"center": True}, {"normalize": "spherical"}])

@@ -149,7 +149,7 @@ def test_precomputed_kernels_functions_and_groups(samples):
         np.testing.assert_array_equal(found.cv_results_["mean_test_score"], expected.cv_results_["mean_test_score"])
         np.testing.assert_allclose(found.decision_function(X_like), expected.decision_function(X), atol=1e-6)
     np.testing.assert_array_equal(K, untouched)
-    grouped = MKLClassifierCV("per_group(x, per_variable(rbf(2)))", Cs=[1.0], norms=["groups", "uniform"], cv=3)
+    grouped = MKLClassifierCV("per_group(x, per_variable(rbf(2)))", Cs=[1.0], norms=["uniform", "groups"], cv=3)
     assert grouped.fit(X, y).norm_ in ("groups", "uniform")
     with pytest.raises(InvalidParameter, match="'spherical' needs k"):
         MKLClassifierCV("precomputed", normalize="spherical").fit(K, y)

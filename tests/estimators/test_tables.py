@@ -301,6 +301,10 @@ def test_annotated_data_that_are_damaged_or_boundless_or_nobody_reads_are_refuse
     monkeypatch.setitem(sys.modules, "anndata", SimpleNamespace(read_h5ad=lambda path: sparse))
     with pytest.raises(UnsafeFile, match="the block 'X' unpacks to 8"):
         from_annotated("cells.h5ad")
+    wide = SimpleNamespace(to_df=lambda: pd.DataFrame({"g": [0.0, 1.0]}), obsm={"pca": csr_array((2, 10**15))})
+    monkeypatch.setitem(sys.modules, "anndata", SimpleNamespace(read_h5ad=lambda path: wide))
+    with pytest.raises(UnsafeFile, match="the block 'pca' unpacks to 16"):
+        from_annotated("cells.h5ad")
     monkeypatch.setitem(sys.modules, "anndata", None)
     with pytest.raises(MissingExtra, match=r"\.h5ad files are read by anndata.*pip install 'mklref\[annotated\]'"):
         from_annotated("cells.h5ad")

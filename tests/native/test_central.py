@@ -276,9 +276,12 @@ def test_a_limit_that_is_no_number_is_not_taken(monkeypatch):
     assert np.isfinite(solution.weights).all()
 
 
-def test_a_callback_stops_the_run_on_the_path(calls_of):
+@pytest.mark.parametrize(
+    "problem", [lines(C=100.0), make_problem(seed=2, C=0.03, regularizer=Lp(1.000001))], ids=["lines", "barely smooth"]
+)
+def test_a_callback_stops_the_run_on_the_path(problem, calls_of):
     """No machine more is solved once it has said so, and the best point so far is returned."""
-    problem, steps = lines(C=100.0), calls_of(CentralPath, "step")
+    steps = calls_of(CentralPath, "step")
     solves = calls_of(Loop, "evaluate", lambda *_: len(steps))
     solution = solve(problem, callback=lambda record: len(steps) == 2)
     assert solution.status is Status.STOPPED

@@ -60,6 +60,7 @@ def test_the_gap_closes(machine, q):
         squares, W, lower, upper, _ = machine.at(theta, regularizer)
         gaps.append((upper - lower) / upper)
         theta = interior.step(theta, squares, W, upper - lower)
+        assert np.all(interior.z > 0.0)
     assert min(gaps[:12]) < 1e-4
     assert min(gaps) < 1e-9
     if M == 3:
