@@ -369,7 +369,7 @@ def copied(shown, walked=""):
 def test_the_interval_comes_first_then_everything_that_follows_from_it_and_the_conic_solvers_last():
     pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
     memory, last = {}, {}
-    for name, html in app.panels(replace(SMALL, formulation="mixed_norm"), memory, lambda: False):
+    for name, html in app.panels(replace(SMALL, formulation="tikhonov"), memory, lambda: False):  # it has none here
         if name == "optimum" and "optimum" not in last:  # it comes once more, with the ranges of weights
             assert not {"statement", "decision", "walk", "paths", "code", "values"} & last.keys()
         last[name] = html
@@ -378,10 +378,27 @@ def test_the_interval_comes_first_then_everything_that_follows_from_it_and_the_c
     assert "more follow" not in last["paths"]
     assert last["values"].count("interval") == 1 + len(page.formulations(shown))
     assert json.loads(last["address"])["samples"] == ["20", str(State().samples)]
-    assert json.loads(last["address"])["formulation"][0] == "mixed_norm"
+    assert json.loads(last["address"])["formulation"][0] == page.formulations(shown)[0]
     bad, memory["shown"] = dict(app.panels(replace(SMALL, kernels="rbf:"), memory, lambda: False)), shown
     assert "is not understood" in text_of(bad["complaint-kernels"])
     assert bad["optimum"] == last["optimum"]
+
+
+def test_the_page_has_a_control_for_every_choice_at_its_state_and_what_it_is_given_is_no_markup():
+    pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
+    given = State(data="</script>.csv", loss="logistic", p="2", C=states.COSTS[3], samples=40, groups="0 | 1")
+    html = app.whole(given, own="own.csv")
+    lists = dict(re.findall(r'<select id="(\w+)" name="\1">(.*?)</select>', html))
+    offered = {name: tuple(text_of(words.replace("</option>", "\n")).splitlines()) for name, words in lists.items()}
+    data = (*states.GENERATED, *states.BUNDLED, "own.csv", given.data)
+    assert {name: offered[name] for name in ("data", *states.CHOICES)} == {"data": data, **states.CHOICES}
+    chosen = {name: unescape(re.search(" selected>(.*?)<", lists[name])[1]) for name in ("data", *states.CHOICES)}
+    assert chosen == {name: getattr(given, name) for name in chosen}
+    sliders = dict(re.findall(r'<input type="range" id="(\w+)" .*?value="(.*?)"', html))
+    assert sliders.keys() == {"C", *states.RANGES}
+    assert (sliders["C"], sliders["samples"]) == ("3", "40")
+    assert 'name="groups" value="0 | 1"' in html
+    assert "</script>.csv" not in html
 
 
 def test_nobody_computes_for_a_page_that_has_asked_anew():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import itertools
+import json
 import re
 import signal
 import socket
@@ -216,6 +217,16 @@ def asking(address, what):
 def reset(page):
     page.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     page.close()
+
+
+def test_an_answer_that_is_whole_says_so(monkeypatch):
+    pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
+    monkeypatch.setattr(app, "panels", lambda *given: iter([("optimum", "1")]))
+    with serve.Server(serve.listen(0), "token") as server:
+        with asking(server.server_address, "panels?access_token=token") as page:
+            server.process_request_thread(*server.get_request())
+            answer = page.makefile(encoding="utf-8").read()
+    assert [json.loads(line) for line in answer.splitlines()[-2:]] == [["optimum", "1"], ["end", ""]]
 
 
 @pytest.mark.parametrize("fault", [ZeroDivisionError("ours"), None])
