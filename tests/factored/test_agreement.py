@@ -132,12 +132,21 @@ def test_the_bits_depend_on_the_shards_alone_and_the_answer_not_on_them():
     agree(mklref.solve(part), mklref.solve(part.replace(kernels=given.kernels.sharded(3).part(few))))
 
 
+class Bare(losses.Hinge):
+    """A loss that does not say what its dual is."""
+
+    def quadratic_dual(self, y):
+        return None
+
+
 def test_what_the_solver_does_not_take_is_said():
     given = problem(losses.Hinge(), mklref.Power(1.5))
     with pytest.raises(NotApplicable, match="dense_stack"):
         mklref.solve(given)
     with pytest.raises(NotApplicable, match="lower tol"):
         mklref.solve(problem(losses.Hinge(), Lp(1)), polish=True)
+    with pytest.raises(NotApplicable, match="a quadratic on a box; hinge is none"):
+        mklref.solve(problem(Bare(), Lp(1)))
     assert mklref.solve(matrices(given)).status is mklref.Status.OPTIMAL
 
 

@@ -17,6 +17,7 @@ from scipy.sparse import csr_matrix
 from mklref import ElasticNet, Groups, Lp, kernels, losses
 from mklref.factored.boxes import BoxSamples
 from mklref.factored.cluster import children
+from mklref.factored.endless import EntropySamples
 from mklref.factored.nearby import Nearby
 from mklref.factored.rounds import samples_for
 from mklref.factored.shard import Own, Shard
@@ -351,6 +352,22 @@ def test_what_workers_hand_over_is_summed_in_pairs():
             return reduce(add, map(handed_over, children(k, shards)), Term(k))
 
         assert handed_over(0) == sum_in_pairs(map(Term, range(shards)))
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_dual_terms_of_the_sums_are_those_of_the_balanced_beta(loss, rng):
+    """Of the entropy only a share is known, which is a bound."""
+    y, costs = np.where(rng.random(20) < 0.5, -1.0, 1.0), rng.uniform(0.5, 2.0, 20)
+    y = np.ones(20) if loss.targets == "ones" else y
+    one = samples_for(loss, y, costs)
+    one.f[:] = 2.0 * rng.normal(size=20)
+    one.begin(ALL, 0.3)
+    for up, down in ((1.0, 1.0), (0.6, 1.0), (1.0, 0.6)):
+        beta = np.where(one.beta > 0.0, up, down) * one.beta
+        terms, found = loss.dual_terms(beta, y, costs).sum(), one.dual(one.sums(ALL), up, down)
+        share = found / terms if isinstance(one, EntropySamples) and up != down else 1.0
+        assert 0.6 <= share <= 1.0
+        assert found == pytest.approx(share * terms, rel=1e-12)
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 2)])

@@ -62,6 +62,7 @@ def test_columns_are_chosen_by_name_number_and_pattern(frame, columns, chosen):
 def test_the_name_of_a_group_is_a_text_or_a_number(group):
     with pytest.raises(InvalidType, match=r"group is .*; give its name as a text, or a number"):
         on(group, "iron", linear())
+    assert on(np.int64(3), "iron", linear()) == on(3, "iron", linear()) == on("3", "iron", linear())
 
 
 def test_groups_from_prefixes_and_from_a_dictionary(frame):

@@ -14,7 +14,7 @@ import pytest
 from makers import agree, make_factors
 from scipy.sparse import csr_matrix
 from sklearn.kernel_approximation import Nystroem, RBFSampler
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
 
 import mklref
 from mklref import kernels
@@ -147,6 +147,8 @@ def test_transformers_make_factors_now_or_whenever_they_are_read():
     assert kept.names == streamed.names == ("rbf", "nystroem", "own")
     assert np.array_equal(kept.read(0, N), streamed.read(0, N))
     assert kernels.factors(parts, X, dtype=np.float32).dtype == np.float32
+    tall = np.linspace(0.0, 1.0, 9000)[:, None]  # of which the first block alone is read twice
+    assert kernels.factors({"own": FunctionTransformer()}, tall, keep=False).traces() == pytest.approx(np.sum(tall**2))
     new = kept.transform({"rbf": X[:2], "nystroem": X[:2], "own": L[0][:2]})
     assert np.allclose(new.read(0, 2), kept.read(0, 2))
     colours = pd.DataFrame({"colour": ["red", "blue", "red", "green"]})
