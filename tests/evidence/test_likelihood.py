@@ -305,7 +305,7 @@ def test_zero_is_absorbing_for_the_fixed_points_only():
 class Saddle:
     """(x - 1)^2 - (y - 1)^2 + (y - 1)^4 on x, y >= 0: a saddle at (1, 1), minima at y = 1 +- sqrt(1/2)."""
 
-    units, lower = np.ones(2), np.zeros(2)
+    units, lower = np.array([0.5, 1.0]), np.zeros(2)
 
     def __init__(self, x: np.ndarray, moved=None) -> None:
         self.x, self.moved = x, moved or Saddle
@@ -314,7 +314,7 @@ class Saddle:
         self.gradient = np.array([2 * u, -2 * v + 4 * v**3])
 
     def hessian(self, index: np.ndarray, units: np.ndarray) -> np.ndarray:
-        return np.diag([2.0, -2.0 + 12 * (self.x[1] - 1.0) ** 2])[np.ix_(index, index)]
+        return np.diag([2.0, -2.0 + 12 * (self.x[1] - 1.0) ** 2])[np.ix_(index, index)] / np.outer(units, units)
 
 
 def test_newton_leaves_a_saddle():

@@ -108,6 +108,7 @@ def test_short_beta_keep_what_kernels_whose_weights_vanish_have_of_them():
     assert stack.transposed(short) == pytest.approx(images, rel=1e-9)
     assert np.linalg.norm(short) < 0.9 * np.linalg.norm(beta)
     assert abs(short.sum()) < 1e-9
+    assert abs(factored._towards(given, point, beta[None] + 1.0, theta).sum()) < 1e-9 * ROWS  # of 1 for each before
 
 
 def through_the_targets(loss, C, p, seed, unit=1.0):
