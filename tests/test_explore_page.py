@@ -222,10 +222,12 @@ def reset(page):
 def test_an_answer_that_is_whole_says_so(monkeypatch):
     pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
     monkeypatch.setattr(app, "panels", lambda *given: iter([("optimum", "1")]))
-    with serve.Server(serve.listen(0), "token") as server:
-        with asking(server.server_address, "panels?access_token=token") as page:
-            server.process_request_thread(*server.get_request())
-            answer = page.makefile(encoding="utf-8").read()
+    with (
+        serve.Server(serve.listen(0), "token") as server,
+        asking(server.server_address, "panels?access_token=token") as page,
+    ):
+        server.process_request_thread(*server.get_request())
+        answer = page.makefile(encoding="utf-8").read()
     assert [json.loads(line) for line in answer.splitlines()[-2:]] == [["optimum", "1"], ["end", ""]]
 
 

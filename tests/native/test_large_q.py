@@ -18,6 +18,7 @@ from mklref.exceptions import Interrupted
 from mklref.losses import EpsilonInsensitive
 from mklref.native.central import CentralPath
 from mklref.native.large_q import LargeQ
+from mklref.native.rescue import led_nowhere
 from mklref.problem import in_a_smaller_box
 from mklref.regularizers import BlockNorm
 from mklref.solution import Status
@@ -153,6 +154,17 @@ def test_the_point_that_rounding_leaves_best_is_kept_for_every_penalty(monkeypat
     run.record(replace(first, lower=first.upper))
     assert run.sound is first
     assert run.best.point is not first
+
+
+@pytest.mark.parametrize(("doubt", "nowhere"), [(1e-7, False), (1e-5, True), (np.inf, True)])
+def test_a_start_led_nowhere_where_rounding_leaves_more_open_than_is_wanted(doubt, nowhere):
+    """The certificate decides, which is asked for only if so much rounding is known, or nothing is."""
+    stalled = SimpleNamespace(status=Status.STALLED)
+    best = SimpleNamespace(upper=2.0)
+    loop = SimpleNamespace(tol=1e-6, zero=1.0, best=best, least_doubt=doubt, solution=lambda status: stalled)
+    assert led_nowhere(loop, Status.OPTIMAL) is nowhere
+    assert led_nowhere(loop, Status.STALLED)
+    assert not led_nowhere(loop, Status.TIME_LIMIT)
 
 
 def test_no_gap_is_no_complementarity_of_0():
