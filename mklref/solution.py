@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -21,6 +21,7 @@ from mklref.certificate.verdict import saved, saved_each
 from mklref.exceptions import InvalidInput, UnsafeFile
 from mklref.kernels.stack import KernelStack
 from mklref.kernels.validation import checked_blocks
+from mklref.problem import Problem, dual_norms
 
 
 class Status(Enum):
@@ -234,6 +235,14 @@ class Solution:
     """Of one machine, and of several."""
     _ARRAYS: ClassVar[tuple[str, ...]] = ("dual_coef", "weights")
     _BOUNDS: ClassVar[Any] = Certificate
+
+
+def in_domain(problem: Problem, solution: Solution, slack: float = 0.0) -> Solution:
+    """The same functions by t beta and theta/t, with the t in (0, 1] of the certificate, where t < 1 - slack."""
+    t = problem.regularizer.dual_scale(dual_norms(problem, solution.dual_coef))
+    if t >= 1.0 - slack:
+        return solution
+    return replace(solution, dual_coef=t * solution.dual_coef, weights=solution.weights / t)
 
 
 def selected(weights: Any) -> Any:

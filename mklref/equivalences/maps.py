@@ -14,7 +14,7 @@ A dual point outside the domain of R*, as the certificate allows it, is scaled i
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
@@ -27,7 +27,7 @@ from mklref.exceptions import InvalidInput, NotApplicable
 from mklref.losses import DensityLevelSet, OneClass
 from mklref.problem import Problem, is_one_machine
 from mklref.regularizers.norms import ball_exponent, p_norm, reciprocal
-from mklref.solution import Solution
+from mklref.solution import Solution, in_domain
 
 R = TypeVar("R", bound=reg.Regularizer)
 
@@ -60,11 +60,8 @@ def _check(problem: Problem, solution: Solution) -> None:
 
 
 def _in_domain(problem: Problem, solution: Solution) -> Solution:
-    """The same functions by t beta and theta/t, with the t in (0, 1] of the certificate."""
     _check(problem, solution)
-    g = problem.kernels.norms(solution.dual_coef)
-    t = problem.regularizer.dual_scale(g)
-    return solution if t == 1.0 else replace(solution, dual_coef=t * solution.dual_coef, weights=solution.weights / t)
+    return in_domain(problem, solution)
 
 
 def block_norms(problem: Problem, solution: Solution) -> Array:

@@ -38,9 +38,6 @@ from mklref.native.working_set import watch_the_largest, widened
 from mklref.regularizers import BlockNorm
 from mklref.solution import History, Record, Solution, Status
 
-_FAR = 1e100
-"""Block norms up to which R* has to be finite for a dual without bounds."""
-
 
 class Loop:
     """One run of the loop, with everything it has seen so far.
@@ -65,7 +62,6 @@ class Loop:
         self.large_q: LargeQ | None = None
         if isinstance(regularizer, BlockNorm) and regularizer.weight_form == "max":
             self.large_q = LargeQ(regularizer)
-        self.bounded_dual = regularizer.dual_scale(np.full(M, _FAR)) < 1.0
         self.best: Best[Point] = Best()
         self.kept: Best[Point] = Best()
         """The points with images, where kernels can be lost."""
@@ -320,7 +316,8 @@ class Loop:
 
     def _cuts_at(self, centre: Point) -> list[Cut]:
         """That of the centre; beta = 0, which says that J >= 0, where nothing else bounds the weights; the others."""
-        bounded = self.psi.normal is not None if self.psi is not None else not (self.bounded_dual and self.cuts)
+        ends = not self.problem.regularizer.supercoercive and self.cuts  # R* somewhere
+        bounded = self.psi.normal is not None if self.psi is not None else not ends
         if bounded or self.problem.intercept_cost:
             return [centre.cut, *self.cuts]
         return [centre.cut, Cut(np.zeros_like(centre.beta), np.zeros_like(centre.squares), 0.0), *self.cuts]

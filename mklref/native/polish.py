@@ -22,11 +22,11 @@ from mklref.exceptions import NotApplicable
 from mklref.losses import EpsilonInsensitive, Pinball
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import Machine
-from mklref.problem import Point, Problem, dual_norms
+from mklref.problem import Point, Problem
 from mklref.regularizers import Fixed
 from mklref.regularizers.norms import quotient
 from mklref.regularizers.rescaled import Rescaled
-from mklref.solution import Solution, Status
+from mklref.solution import Solution, Status, in_domain
 
 _ROUNDS = 4
 _ENOUGH = 1e-14
@@ -179,18 +179,19 @@ def _refinements(machine: Machine | JointMachine, point: Point, gap: float) -> I
         yield from _finite(newton(problem, problem.regularizer, found))
 
 
-def in_domain(problem: Problem, solution: Solution, tol: float) -> Solution:
-    """The same functions by t beta and theta/t, the t of the certificate, where R* ends before beta.
+def certified_in_domain(problem: Problem, solution: Solution, tol: float) -> Solution:
+    """`in_domain`, where R* ends before beta and the certificate says no less of the point.
 
     A machine whose losses have kinks may have dual variables of any length; weights are optimal with those in dom R*.
     """
     regularizer, bounds = problem.regularizer, solution.certificate
-    if problem.intercept_cost or regularizer.dual_scale(_longest(problem, solution.dual_coef)) == 1.0:
+    if problem.intercept_cost or regularizer.supercoercive:
         return solution
-    t = regularizer.dual_scale(dual_norms(problem, solution.dual_coef))
-    if t > 1.0 - _INSIDE:
+    if regularizer.dual_scale(_longest(problem, solution.dual_coef)) == 1.0:
         return solution
-    moved = replace(solution, dual_coef=t * solution.dual_coef, weights=solution.weights / t)
+    moved = in_domain(problem, solution, _INSIDE)
+    if moved is solution:
+        return solution
     found = certify(problem, moved)
     if found.gap > max(bounds.gap, tol * bounds.size):
         return solution

@@ -25,7 +25,7 @@ from mklref.native import tuning
 from mklref.native.active import on_active_samples
 from mklref.native.loop import Loop
 from mklref.native.point import of_dual
-from mklref.native.polish import in_domain, polished
+from mklref.native.polish import certified_in_domain, polished
 from mklref.native.rescue import Ladder, led_nowhere
 from mklref.native.start import first_weights
 from mklref.problem import Problem, in_a_smaller_box
@@ -118,7 +118,7 @@ def solve(
     solution = _solved(problem, tol, max_iter, deadline, callback, progress=progress, start=start, polish=polish)
     try:
         with _losses_carry(lambda: solution):
-            return in_domain(problem, solution, tol)
+            return certified_in_domain(problem, solution, tol)
     except KeyboardInterrupt:
         raise Interrupted(solution) from None
 
@@ -280,7 +280,7 @@ def run_from(
     with recorder.running(interrupted), _losses_carry(kept), blas_threads():
         loop = _loop(problem, start, forms, tol, recorder)
         loop.machine.product = product_for(problem) if certified and not problem.several else None
-        if start is None and loop.bounded_dual and problem.intercept_cost:
+        if start is None and problem.intercept_cost:
             start = _inside_the_domain(loop)
             if start is not None:
                 loop = _loop(problem, start, loop.machine.forms, tol, recorder)
@@ -357,7 +357,7 @@ def _inside_the_domain(loop: Loop) -> Solution | None:
     point has a g_m of at least the certified root of it; where R* is infinite for each such g_m, P* = -min R* = -inf.
     """
     problem = loop.problem
-    if np.isfinite(problem.regularizer.conjugate(2.0 * np.sqrt(loop.machine.forms.squares))):
+    if problem.regularizer.dual_scale(2.0 * np.sqrt(loop.machine.forms.squares)) == 1.0:
         return None
     smallest, left = problem.replace(regularizer=Lp(1)), loop.recorder.left
     relative = solve(smallest, max_time=max(left, 1e-3))

@@ -90,6 +90,14 @@ class Regularizer(Stated, ABC):
         """d with R(t rho) = t^d R(rho) for t > 0, or None if R is not homogeneous."""
         return None
 
+    @property
+    def supercoercive(self) -> bool:
+        """Whether R(rho)/|rho| grows without bound, so that R* is finite everywhere.
+
+        Its degree says so where R is homogeneous; of other classes, one that has a `dual_scale` has an end to lead to.
+        """
+        return type(self).dual_scale is Regularizer.dual_scale if self.degree is None else self.degree > 1.0
+
     @abstractmethod
     def value(self, rho: Array) -> float:
         """R(rho) for block norms rho >= 0, (M,)."""

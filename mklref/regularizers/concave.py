@@ -145,6 +145,10 @@ class ConcaveBlock(Regularizer):
     def degree(self) -> float | None:
         return self.g.degree
 
+    @property
+    def supercoercive(self) -> bool:
+        return self.g.slopes.high == np.inf
+
     def value(self, rho: Array) -> float:
         return float(np.sum(self.g.value(rho**2)))
 

@@ -75,6 +75,10 @@ class Rescaled(Regularizer):
     def degree(self) -> float | None:
         return self.base.degree
 
+    @property
+    def supercoercive(self) -> bool:
+        return self.base.supercoercive
+
     def value(self, rho: Array) -> float:
         return self.factor * self.base.value(rho / self.root)
 

@@ -225,7 +225,7 @@ def test_machines_whose_dual_variables_are_moved_have_an_intercept_each(intercep
     problem = mklref.MulticlassProblem([np.eye(3)], range(3), C=5.0, regularizer=Power(1), intercept=intercept)
     near = mklref.solve(problem)
     far = dataclasses.replace(near, dual_coef=2.0 * near.dual_coef, weights=0.5 * near.weights)
-    moved = polish.in_domain(problem, far, 1e-6)
+    moved = polish.certified_in_domain(problem, far, 1e-6)
     assert type(moved.intercept) is type(near.intercept) is np.ndarray
     np.testing.assert_allclose(dual_norms(problem, moved.dual_coef), dual_norms(problem, near.dual_coef), rtol=1e-5)
     np.testing.assert_allclose(moved.weights, near.weights, rtol=1e-5)
@@ -233,9 +233,10 @@ def test_machines_whose_dual_variables_are_moved_have_an_intercept_each(intercep
 
 @pytest.mark.parametrize("regularizer", [Power(2), HalfPower(1.2)], ids=str)
 def test_kernels_are_not_read_for_a_domain_that_has_no_end(calls_of, regularizer):
-    """R* overflows at 1e100, but at no norm that the diagonals of the kernels allow."""
-    read = calls_of(polish, "dual_norms")
+    """R* overflows at 1e100, which is no end."""
+    read = calls_of(polish, "in_domain")
     assert regularizer.dual_scale(np.full(1, 1e100)) < 1.0
+    assert regularizer.supercoercive
     checked(make_problem(regularizer=regularizer))
     assert not read
     checked(make_problem(regularizer=Power(1)))

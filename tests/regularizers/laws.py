@@ -201,6 +201,7 @@ def dual_scale_leads_into_the_domain(regularizer: Regularizer, M: int) -> None:
             assert np.isfinite(regularizer.conjugate(t * size * g))
             if t < 1.0:
                 assert regularizer.conjugate(1.001 * t * size * g) == np.inf
+        assert regularizer.supercoercive == np.isfinite(regularizer.conjugate(50.0 * g))
 
 
 def atoms_equal_the_faces(regularizer: Regularizer, M: int) -> None:
