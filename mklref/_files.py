@@ -24,7 +24,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from mklref._untrusted import limit, parse_json, require_room
+from mklref._untrusted import is_descriptor, limit, parse_json, require_no_pipe, require_room
 from mklref.exceptions import InvalidParameter, InvalidType, MKLError, UnsafeFile
 
 _FACTS = "facts"
@@ -91,9 +91,7 @@ def ending(path: str | PathLike[str]) -> str:
 def is_stream(path: str | PathLike[str]) -> bool:
     """Whether there is something at `path` that cannot be replaced: a device, a pipe, a descriptor, a directory."""
     file = Path(path)
-    home = Path(os.path.realpath(file.parent))
-    descriptor = home == Path("/dev") or home.is_relative_to("/dev/fd") or home.is_relative_to("/proc")
-    return file.exists() and (descriptor or not file.is_file())
+    return file.exists() and (is_descriptor(file) or not file.is_file())
 
 
 def write_text(path: str | PathLike[str], text: str) -> None:
@@ -127,7 +125,7 @@ def read_arrays(path: str | PathLike[str], *, max_bytes: int | None = None) -> t
     what is no zip, truncated, holds pickled objects, unpacks to more than that or than there is memory, claims another
     size than it has, or holds two arrays of one name; `InvalidType` for what is no path; `OSError` as `open` does.
     """
-    checked_path(path)
+    require_no_pipe(checked_path(path))
     with open(path, "rb") as file:  # noqa: PTH123  (any path-like; its errors are the caller's, not damage)
         return read_archive(file, path, max_bytes)
 

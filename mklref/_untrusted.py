@@ -72,8 +72,23 @@ def _said(file: Path) -> str:
     return file.read_text(encoding="ascii") if file.is_file() else ""
 
 
+def is_descriptor(path: str | PathLike[str]) -> bool:
+    """Whether this names what the process has open, such as /dev/stdin or the /dev/fd/63 of a shell, or a device."""
+    home = Path(os.path.realpath(Path(path).parent))
+    return home == Path("/dev") or home.is_relative_to("/dev/fd") or home.is_relative_to("/proc")
+
+
+def require_no_pipe(path: str | PathLike[str]) -> None:
+    """Raise `UnsafeFile` for a named pipe, whose opening waits for a writer, maybe for ever."""
+    if Path(path).is_fifo() and not is_descriptor(path):
+        raise UnsafeFile(
+            f"{path} is a named pipe, which may have no writer. Write its content to a file, and give that."
+        )
+
+
 def read_bytes(path: Path, max_bytes: int) -> bytes:
     """The content of a file, or `UnsafeFile` if it is longer than `max_bytes` or than the memory, whatever it says."""
+    require_no_pipe(path)
     require_room(path, path.stat().st_size, max_bytes)
     with path.open("rb") as file:
         return b"".join(chunks(file, path, max_bytes))

@@ -227,6 +227,8 @@ def read_data(path: Path, certificate: dict[str, Any]) -> tuple[Any, Any, str]:
     What is returned was made of the bytes that were hashed. An archive with two members for one name is refused, as
     readers differ in which of them they take.
     """
+    if path.exists() and not path.is_file():  # opening a pipe waits for a writer
+        raise Unreadable(f"{path} is no file.")
     with path.open("rb") as file, zipfile.ZipFile(file) as archive:
         paths = [posixpath.normpath(info.filename.replace("\\", "/").lstrip("/")) for info in archive.infolist()]
         names = [path.removesuffix(".npy") for path in paths]

@@ -102,10 +102,15 @@ def _unread(error: OSError) -> bool:
             sys.stdout.write("\n")  # what has failed once is not tried again by flushing alone
         sys.stdout.flush()
     except OSError as fault:
-        with suppress(OSError):  # for what is left when Python ends, also on a full disk
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _let_go(sys.stdout)
         return isinstance(fault, BrokenPipeError)
     return False
+
+
+def _let_go(stream: Any) -> None:
+    """What is left in it goes nowhere: when Python ends it would try once more, and end with 120."""
+    with suppress(OSError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _again() -> threading.Timer:
@@ -123,8 +128,11 @@ def _one_line(error: Exception) -> str:
 
 def _say(line: str) -> None:
     """One line; what a file has put into it moves no cursor and colours nothing."""
-    with suppress(OSError):  # nobody reads it, or a full disk; the exit code is what is left
+    try:
         sys.stderr.write(f"mklref: {''.join(c if c.isprintable() else ascii(c)[1:-1] for c in line)}\n")
+        sys.stderr.flush()
+    except OSError:  # nobody reads it, or a full disk; the exit code is what is left
+        _let_go(sys.stderr)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *where: Any, **more: Any) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from mklref._files import checked_path
 from mklref._names import index_along, names_in, require_one_order
 from mklref._typing import Array
-from mklref._untrusted import lines_of
+from mklref._untrusted import lines_of, require_no_pipe
 from mklref._validate import (
     as_array,
     checked_choice,
@@ -253,20 +253,19 @@ def gene_sets(path: str | os.PathLike[str], *, smallest: int = 1) -> dict[str, l
     Raises
     ------
     UnsafeFile
-        Not such a file, or a name twice.
+        Not such a file, a named pipe, or a name twice.
     """
     sets: dict[str, list[str]] = {}
     checked_count("smallest", smallest, 0, "the fewest genes of a set that is kept.")
+    require_no_pipe(checked_path(path))
     try:
-        with checked_path(path).open(encoding="utf-8-sig") as file:
+        with open(path, encoding="utf-8-sig") as file:  # noqa: PTH123
             for number, line in enumerate(lines_of(file, path), start=1):
                 fields = line.rstrip("\r\n").split("\t")
                 if not line.strip():
                     continue
                 if len(fields) < 3 or not fields[0]:
-                    raise UnsafeFile(
-                        f"{path}, line {number}: expected a name, a description and genes, separated by tabs."
-                    )
+                    raise UnsafeFile(f"{path}, line {number}: expected a name, a description, genes; tabs between.")
                 if fields[0] in sets:
                     raise UnsafeFile(f"{path}, line {number}: the set {fields[0]!r} is there twice.")
                 genes = list(dict.fromkeys(gene for gene in fields[2:] if gene))

@@ -282,7 +282,9 @@ def test_a_full_disk_is_one_line_and_exit_code_2(command):
             [sys.executable, "-P", "-m", "mklref", *command],
             stdout=out, stderr=subprocess.PIPE, text=True, env=environment, check=False,
         )  # fmt: skip
+        both = subprocess.run([sys.executable, "-P", "-m", "mklref", *command], stdout=out, stderr=out, env=environment)
     assert (done.returncode, done.stderr) == (2, "mklref: error: No space left on device\n")
+    assert both.returncode == 2
 
 
 def test_a_terminal_that_knows_ascii_alone_gets_numbers_for_other_characters(tmp_path, monkeypatch):

@@ -137,6 +137,8 @@ def test_at_the_edges_of_the_domains():
         assert np.isfinite(regularizer.conjugate(regularizer.dual_scale(1e150 * g) * 1e150 * g))
     assert str(ElasticNet(1e-9, "ivanov").smoothed(0.25)) == "ElasticNet(0.25, ivanov)"
     assert ConcaveBlock(SmoothedRoot(0.3)).sharpened().g == PowerRoot(1)
+    silent = [type("Own", (kind,), {"degree": None})(1.0) for kind in (Lp, Power)]
+    assert [own.supercoercive for own in silent] == [True, False]  # without a word of theirs, by what they define
     beyond = Groups(PAIRS, 0.5, 0.5 + 1e-10)  # by rounding, as it may be
     assert beyond.weights_from_dual(g) == pytest.approx(Groups(PAIRS, 0.5, 0.5).weights_from_dual(g), rel=1e-8)
 

@@ -13,8 +13,9 @@ import pytest
 from makers import LOSSES, make_problem
 from scipy.io import loadmat, savemat
 
-from mklref import reference, solve
+from mklref import Solution, reference, solve
 from mklref.exceptions import InvalidInput, MissingExtra, UnsafeFile
+from mklref.kernels import gene_sets
 from mklref.regularizers import Groups, Lp, Mahalanobis
 from mklref.testing.cases.ordinary import OTHERS
 from mklref.testing.vectors import (
@@ -259,6 +260,15 @@ def test_an_answer_comes_through_a_pipe():
     os.close(writer)
     assert read_answer(f"/dev/fd/{reader}").intercept == 0.25
     os.close(reader)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes there")
+@pytest.mark.parametrize("suffix", ["npz", "json", "mat", "h5", ""])
+@pytest.mark.parametrize("read", [read_record, read_answer, Solution.load, gene_sets], ids=lambda read: read.__name__)
+def test_nobody_waits_for_the_writer_of_a_named_pipe(read, suffix, tmp_path):
+    os.mkfifo(pipe := tmp_path / f"pipe.{suffix}")
+    with pytest.raises(UnsafeFile, match=r"is a named pipe, .* no writer\. Write its content to a file"):
+        read(pipe)
 
 
 @pytest.mark.parametrize("solver", [solve, lambda problem: reference.solve(problem, "dual", solver="CLARABEL")])

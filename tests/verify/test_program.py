@@ -248,6 +248,14 @@ def test_an_output_that_knows_ascii_alone_gets_numbers_for_other_characters(case
     assert r"\xe9.npz is not the array that was certified" in out.read()
 
 
+@pytest.mark.parametrize("make", [os.mkdir, getattr(os, "mkfifo", os.mkdir)])
+def test_nobody_waits_for_the_writer_of_a_named_pipe(files, capsys, make):
+    files[1].unlink()
+    make(files[1])
+    assert verify.main([str(file) for file in files]) == 2
+    assert f"{files[1]} is no file." in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("stream", "code"), [("stdout", 0), ("stderr", 2)])
 def test_without_a_stream_the_exit_code_is_the_verdict(files, monkeypatch, capsys, stream, code):
     monkeypatch.setattr(sys, stream, None)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mklref._files import checked_path, ending, is_stream, read_arrays, write_arrays
-from mklref._untrusted import limit
+from mklref._untrusted import limit, require_no_pipe
 from mklref.exceptions import InvalidInput, MKLError, UnsafeFile
 from mklref.problem import Problem
 from mklref.testing.answer import Answer
@@ -22,7 +22,7 @@ SUFFIXES = (".npz", ".mat", ".h5", ".hdf5", ".json")
 
 
 def read_record(path: str | PathLike[str], *, max_bytes: int | None = None) -> Record:
-    """Read a problem or a solution; the suffix says how. What comes through a pipe is JSON.
+    """Read a problem or a solution; the suffix says how. What comes from /dev/stdin, or <(...) of a shell, is JSON.
 
     Parameters
     ----------
@@ -35,7 +35,7 @@ def read_record(path: str | PathLike[str], *, max_bytes: int | None = None) -> R
     InvalidInput
         An unknown suffix.
     UnsafeFile
-        Damaged and hostile files.
+        Damaged and hostile files, and a named pipe, which may have no writer.
     MissingExtra
         An HDF5 file, and h5py is not installed.
     OSError
@@ -43,6 +43,7 @@ def read_record(path: str | PathLike[str], *, max_bytes: int | None = None) -> R
     """
     file, most = checked_path(path), limit(max_bytes)
     suffix = ending(file)
+    require_no_pipe(file)
     if suffix == ".npz":
         arrays, facts = read_arrays(file, max_bytes=most)
         for name in arrays.keys() & facts.keys():

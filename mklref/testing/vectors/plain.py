@@ -17,7 +17,7 @@ import numpy as np
 
 from mklref._files import write_text
 from mklref._typing import Array
-from mklref._untrusted import INFINITE, NONFINITE, numbers_of, parse_json, read_bytes, require_room
+from mklref._untrusted import INFINITE, NONFINITE, numbers_of, parse_json, read_bytes, require_no_pipe, require_room
 from mklref.exceptions import UnsafeFile
 from mklref.testing.vectors.schema import Record
 
@@ -109,6 +109,7 @@ def _table(facts: dict[str, Any], name: str, path: Path, max_bytes: int) -> Arra
     target = path.parent / file
     if target.resolve().parent != path.parent.resolve():
         raise UnsafeFile(f"{path}: {file!r} leads to another directory.")
+    require_no_pipe(target)
     entries, size = prod(shape), target.stat().st_size
     if not _SHORTEST * entries - 1 <= size <= min(_LONGEST * entries, max_bytes):
         raise UnsafeFile(f"{target} has {size} bytes, which do not fit the shape {shape}.")
