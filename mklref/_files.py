@@ -25,6 +25,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from mklref._untrusted import is_descriptor, limit, parse_json, require_no_pipe, require_room
+from mklref._validate import shown
 from mklref.exceptions import InvalidParameter, InvalidType, MKLError, UnsafeFile
 
 _FACTS = "facts"
@@ -232,7 +233,7 @@ def checked_path(path: Any) -> Path:
     `InvalidParameter` for a name that no file can have: with a NUL, or with half a character.
     """
     if not isinstance(path, str | PathLike):
-        raise InvalidType(f"path is {path!r}; give the name of a file.")
+        raise InvalidType(f"path is {shown(path)}; give the name of a file.")
     try:
         possible = b"\0" not in os.fsencode(path)
     except UnicodeEncodeError:

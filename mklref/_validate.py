@@ -61,7 +61,10 @@ def check_field(thing: Any, name: str, interval: str, remedy: str) -> None:
 
 def shown(value: Any) -> str:
     """How a message prints a value: shortened, however long it is."""
-    text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else f"an integer beyond {10.0**30:g}"
+    try:
+        text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "an integer beyond 1e+30"
+    except ValueError:  # Python writes no integer of more than 4300 digits
+        text = f"{type(value).__name__} of an integer beyond 1e+30"
     return text if len(text) <= 60 else f"{text[:57]}..."
 
 
@@ -170,9 +173,9 @@ def checked_verbosity(value: Any) -> bool:
 
 def checked_rng(rng: Any) -> np.random.Generator:
     """`rng` if it is a Generator, else `InvalidType`."""
-    if not isinstance(rng, np.random.Generator):
-        raise InvalidType(f"rng is {shown(rng)}; give a numpy Generator, for instance np.random.default_rng(0).")
-    return rng
+    if isinstance(rng, np.random.Generator):
+        return rng
+    raise InvalidType(f"rng is {shown(rng)}; give a numpy Generator, for instance np.random.default_rng(0).")
 
 
 def check_callback(callback: Any, argument: str) -> None:
@@ -208,9 +211,7 @@ def checked_limits(
 
 def checked_time(max_time: Any) -> float | None:
     """`max_time` as a float, or None; `InvalidParameter` unless it is positive."""
-    return (
-        None if max_time is None else checked_number("max_time", max_time, "(0, inf]", "seconds, or None for no limit.")
-    )
+    return None if max_time is None else checked_number("max_time", max_time, "(0, inf]", "seconds; None for no limit.")
 
 
 def require_unmasked(**given: Any) -> None:
@@ -301,9 +302,8 @@ def require_finite(
     remedy: str = " Impute or drop the sample.",
 ) -> None:
     """Raise an error that names the first entry that is NaN or infinite."""
-    finite = np.isfinite(array)
-    if not finite.all():
-        index = tuple(int(i) for i in np.argwhere(~finite)[0])
+    if not np.isfinite(array).all():
+        index = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
         place = f"{label}[{', '.join(map(str, index))}]" if index else label  # of a number by itself there is none
         raise error(f"{place} is {array[index]}; every entry must be finite.{remedy}")
 

@@ -391,5 +391,5 @@ def _quiet() -> Iterator[None]:
 def solver_name(solver: object) -> str:
     """The name as it stands in `SOLVERS`, in whatever case it is given; `InvalidParameter` lists the known ones."""
     if not isinstance(solver, str) or solver.upper() not in SOLVERS:
-        raise InvalidParameter(f"solver = {solver!r} is unknown; known names: {', '.join(SOLVERS)}.")
+        raise InvalidParameter(f"solver = {shown(solver)} is unknown; known names: {', '.join(SOLVERS)}.")
     return solver.upper()

@@ -28,7 +28,7 @@ from mklref._conic import FORMULATIONS, SOLVERS
 from mklref._crosscheck.result import CrossCheck
 from mklref._crosscheck.row import NATIVE, Row
 from mklref._crosscheck.rows import Job, rounding, rows
-from mklref._validate import checked_choice, checked_count, checked_time, checked_tolerance, checked_words
+from mklref._validate import checked_choice, checked_count, checked_time, checked_tolerance, checked_words, shown
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable, SlowWarning, warn
 from mklref.problem import Problem, require_problem
 
@@ -99,7 +99,7 @@ def crosscheck(
     """
     checked_count("processes", processes, 1, "as many rows are solved at a time.")
     if progress is not None and not callable(progress):
-        raise InvalidType(f"progress is {progress!r}; give a function of done, total and label, or None.")
+        raise InvalidType(f"progress is {shown(progress)}; give a function of done, total and label, or None.")
     max_time = checked_time(max_time)
     job = chosen_job(problem, formulations, solvers, tol, reference_tol, value_tol)
     if max_time is None and problem.n_samples > _PATIENT:
@@ -152,7 +152,7 @@ def chosen_formulations(problem: Any, names: Sequence[str] | None) -> tuple[str,
 def _sequence(argument: str, names: Sequence[str]) -> Sequence[str]:
     if isinstance(names, str) or not isinstance(names, Iterable):
         kind = type(names).__name__
-        raise InvalidType(f"{argument} is {names!r} ({kind}); give a sequence of names, such as [{str(names)!r}].")
+        raise InvalidType(f"{argument} is {shown(names)} ({kind}); give a sequence of names, such as [{shown(names)}].")
     names = list(checked_words(argument, names))
     if not names:
         raise InvalidParameter(f"{argument} is empty; name at least one, or leave it out for all.")

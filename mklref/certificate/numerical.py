@@ -25,7 +25,7 @@ import numpy as np
 
 from mklref._names import namings, require_named
 from mklref._typing import Array
-from mklref._validate import checked_flag, checked_members, shown
+from mklref._validate import checked_flag, checked_members, checked_number, shown
 from mklref.certificate.allowance import (
     AnyOrder,
     dual_loss_error,
@@ -132,6 +132,7 @@ def certify(
         If rigorous: a regulariser without rigorous bounds.
     """
     require_problem(problem)
+    tol = checked_number("tol", tol, "[0, inf)", "the relative gap that is wanted.")
     if not checked_flag("rigorous", rigorous):
         for name, value in (("backend", backend), ("delta", delta)):
             if value is not None:

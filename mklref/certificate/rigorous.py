@@ -31,7 +31,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import checked_choice, checked_number
+from mklref._validate import checked_choice
 from mklref.certificate import loss_terms, penalty_terms
 from mklref.certificate.bounds import dual_objective, unit_of
 from mklref.certificate.definite import fingerprint, proven_shifts
@@ -90,7 +90,6 @@ def certify_rigorously(
     penalty_terms.require_supported(problem.regularizer)
     if backend is not None:
         checked_choice("backend", backend, BACKENDS)
-    tol = checked_number("tol", tol, "[0, inf)", "the relative gap that is wanted.")
     errors = problem.kernels.entry_errors
     evaluated = errors is not None
     if errors is not None and not np.all(np.isfinite(errors)):

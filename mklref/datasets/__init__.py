@@ -66,7 +66,7 @@ def load(name: str) -> Dataset:
         A file of the directory, or what was fetched, does not have the SHA-256 that it should have.
     """
     if not isinstance(name, str):
-        raise InvalidParameter(f"name is {name!r}; give the name of a data set, such as {BUNDLED[0]!r}.")
+        raise InvalidParameter(f"name is {shown(name)}; give the name of a data set, such as {BUNDLED[0]!r}.")
     if name in BUNDLED:
         return load_bundled(name)
     directory = os.environ.get(DIRECTORY)

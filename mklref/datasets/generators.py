@@ -212,7 +212,7 @@ def single_cells(
     noise = _finite("noise", noise)
     for name, given, length in (("sets", sets, 3), ("relevant", relevant, 3), ("sizes", sizes, 2)):
         if not isinstance(given, Sequence) or len(given) != length:
-            raise InvalidParameter(f"{name} = {given!r} must be {length} integers.")
+            raise InvalidParameter(f"{name} = {shown(given)} must be {length} integers.")
     for kind, count, few in zip(_MODALITIES, sets, relevant, strict=True):
         _check(rng, **{f"sets of {kind}": (count, 2), f"relevant sets of {kind}": (few, 0, count)})
     _check(rng, **{"sizes[0]": (sizes[0], 1), "sizes[1]": (sizes[1], sizes[0], 6 * min(sets))})

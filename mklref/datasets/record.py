@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mklref._typing import Array
-from mklref._validate import as_one_kind, checked_count
+from mklref._validate import as_one_kind, checked_count, shown
 from mklref.exceptions import InvalidInput, InvalidTarget
 
 
@@ -142,7 +142,9 @@ def load_bundled(name: str) -> Dataset:
 
 def class_names(values: Any) -> list[str]:
     """Classes as texts, numbers with all their digits: 20230101 and 2.5."""
-    return [str(value).removesuffix(".0") if values.dtype.kind in "iuf" else str(value) for value in values]
+    if values.dtype.kind in "iuf":
+        return [str(value).removesuffix(".0") for value in values]
+    return [shown(value) if isinstance(value, int) else str(value) for value in values]
 
 
 def encode(y: Any, positive: str | None = None) -> tuple[Array, tuple[str, str]]:
@@ -177,18 +179,18 @@ def encode(y: Any, positive: str | None = None) -> tuple[Array, tuple[str, str]]
         raise InvalidTarget(f"target {first} is {y[first]}; every entry must be finite. Drop the sample.")
     values, index = np.unique(y, return_inverse=True)
     names = class_names(values)
-    shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    found = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
     if len(names) < 2:
-        raise InvalidTarget(f"the target holds only the class {shown}; a classifier needs two. Take more samples.")
+        raise InvalidTarget(f"the target holds only the class {found}; a classifier needs two. Take more samples.")
     if positive is None:
         if len(names) > 2:
             raise InvalidTarget(
-                f"the target has {len(names)} classes ({shown}); name the one to tell from the others "
+                f"the target has {len(names)} classes ({found}); name the one to tell from the others "
                 "(the positive class, --positive CLASS), or use a loss for real targets such as 'squared'."
             )
         positive = names[1]
     if not isinstance(positive, str) or positive not in names:
-        raise InvalidTarget(f"positive = {positive!r} is no class of the target; found {shown}.")
+        raise InvalidTarget(f"positive = {shown(positive)} is no class of the target; found {found}.")
     others = [name for name in names if name != positive]
     labels = np.where(index.ravel() == names.index(positive), 1.0, -1.0)
     return labels, (others[0] if len(others) == 1 else f"not {positive}", positive)

@@ -22,6 +22,7 @@ import numpy as np
 from mklref import regularizers as reg
 from mklref._run import check_start
 from mklref._typing import Array
+from mklref._validate import shown
 from mklref.certificate.intercept import intercept_objective, middle_intercept
 from mklref.exceptions import InvalidInput, NotApplicable
 from mklref.losses import DensityLevelSet, OneClass
@@ -49,13 +50,17 @@ Carry = Callable[[Problem, Solution], Carried]
 def _left(problem: Problem, solution: Solution, kind: type[R]) -> tuple[R, Solution]:
     """The regulariser of a map that leads from this kind, and the solution in the domain of R*."""
     if not is_one_machine(problem) or not isinstance(problem.regularizer, kind):
-        raise NotApplicable(f"this map leads from a Problem with {kind.__name__}; this is {problem}.")
+        raise NotApplicable(f"this map leads from a Problem with {kind.__name__}; this is {_said(problem)}.")
     return problem.regularizer, _in_domain(problem, solution)
+
+
+def _said(problem: Any) -> Any:
+    return problem if isinstance(problem, Problem) else shown(problem)
 
 
 def _check(problem: Problem, solution: Solution) -> None:
     if not is_one_machine(problem):
-        raise NotApplicable(f"an equivalence is one of a Problem with one machine; this is {problem}.")
+        raise NotApplicable(f"an equivalence is one of a Problem with one machine; this is {_said(problem)}.")
     check_start(problem, solution, "solution")
 
 
@@ -275,7 +280,9 @@ def _require_one_class(
 ) -> tuple[Solution, float]:
     """The solution in the domain of R*, and the degree of R, if the problem has this loss and R a degree above 1."""
     if not is_one_machine(problem) or not isinstance(problem.loss, loss) or not has_margin(problem.regularizer):
-        raise NotApplicable(f"this map leads from the loss {loss.name} with R of a degree d > 1; this is {problem}.")
+        raise NotApplicable(
+            f"this map leads from the loss {loss.name} with R of a degree d > 1; this is {_said(problem)}."
+        )
     assert problem.regularizer.degree is not None
     return _in_domain(problem, solution), problem.regularizer.degree
 
@@ -378,7 +385,8 @@ class Equivalence:
         """
         if not self.applies(problem):
             raise NotApplicable(
-                f"equivalence {self.name!r} leads from {self.left}, condition: {self.condition}; this is {problem}. "
+                f"equivalence {self.name!r} leads from {self.left}, condition: {self.condition}; this is "
+                f"{_said(problem)}. "
                 "mklref.equivalences.leaving(problem) holds those that apply."
             )
         return self.carry(problem, solution)

@@ -74,7 +74,9 @@ class Searching(BaseMKL):
         """
         checked_choice("rule", self.rule, RULES)
         if isinstance(self.scoring, list | tuple | set | dict):
-            raise InvalidParameter(f"scoring = {self.scoring!r} holds several measures; give the one to choose by.")
+            raise InvalidParameter(
+                f"scoring = {shown(self.scoring)} holds several measures; give the one to choose by."
+            )
         Cs, norms = _values_of_C(self.Cs), _norms(self.norms)
         self._deadline()
         given, names = self.get_params(deep=False), self._plain()._get_param_names()
@@ -83,7 +85,7 @@ class Searching(BaseMKL):
         labelled = {"X": X, "y": y, "sample_weight": sample_weight, "groups": groups}
         X, y = model._checked_data(X, y)
         require_one_order(labelled, known=model._sample_names)
-        splits = splits_of(self.cv, y, groups, f"cv = {self.cv}", classifies=is_classifier(self))
+        splits = splits_of(self.cv, y, groups, f"cv = {shown(self.cv)}", classifies=is_classifier(self))
         kept = model._kept(X, sample_weight, y, memberships(splits, len(y)))
         weight = None if sample_weight is None else np.broadcast_to(np.asarray(sample_weight, dtype=float), y.shape)
         folds = folds_of(splits, kept, y, weight)
@@ -95,10 +97,10 @@ class Searching(BaseMKL):
         raw = model._raw_kernels(X, kept)
         regularizers = [model.set_params(norm=norm)._regularizer() for norm in norms]
         grid = [(float(C), norm) for C in Cs for norm in norms]
-        matrices, shown = raw.dense(), checked_verbosity(self.verbose)
+        matrices, told = raw.dense(), checked_verbosity(self.verbose)
         before = unexplained(raw)
         tasks = [(model, matrices, before, y, weight, fold, regularizers, Cs, self.scoring) for fold in folds]
-        found, _ = gathered(points_of_fold, tasks, n_jobs=self.n_jobs, label=type(self).__name__, shown=shown)
+        found, _ = gathered(points_of_fold, tasks, n_jobs=self.n_jobs, label=type(self).__name__, shown=told)
         del matrices, tasks  # of precomputed kernels it is a copy
         none: list[Point | None] = [None] * len(grid)
         rows = [list(row) for row in zip(*(found.get(f, none) for f in range(len(folds))), strict=True)]

@@ -25,7 +25,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mklref._typing import Array
-from mklref._validate import checked_count
+from mklref._validate import checked_count, shown
 from mklref.estimators.blocks import different, joined
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels import FactorStack
@@ -124,9 +124,9 @@ def checked_approximation(approximation: Any) -> None:
         return
     if not isinstance(approximation, Nystroem):
         raise InvalidType(
-            f"approximation is {approximation!r}; give sklearn.kernel_approximation.Nystroem(n_components=300), whose "
-            "kernels are those of `kernels`, a number of columns for pivoted Cholesky factorisation, or None. Other "
-            "features make a mklref.kernels.factors(...), for mklref.solve."
+            f"approximation is {shown(approximation)}; give sklearn.kernel_approximation.Nystroem(n_components=300), "
+            "whose kernels are those of `kernels`, a number of columns for pivoted Cholesky factorisation, or None. "
+            "Other features make a mklref.kernels.factors(...), for mklref.solve."
         )
     checked_count("n_components of approximation", approximation.n_components, 1, "columns of each factor.")
 

@@ -154,7 +154,7 @@ def scorer_of(model: Any, scoring: Any) -> Any:
         scorer = check_scoring(model, scoring)
     except ValueError as unknown:
         raise InvalidParameter(
-            f"scoring = {scoring!r} is unknown; sklearn.metrics.get_scorer_names() lists names, such as "
+            f"scoring = {shown(scoring)} is unknown; sklearn.metrics.get_scorer_names() lists names, such as "
             "'balanced_accuracy', 'roc_auc' or 'neg_mean_absolute_error'."
         ) from unknown
 
@@ -165,8 +165,8 @@ def scorer_of(model: Any, scoring: Any) -> Any:
             if callable(scoring):  # a measure of somebody's own knows best what it misses
                 raise
             raise InvalidParameter(
-                f"scoring = {scoring!r} does not measure these predictions: {str(refused).rstrip('.')}. Give another: "
-                "'balanced_accuracy' for classes, 'roc_auc' for two of them, 'r2' for numbers."
+                f"scoring = {shown(scoring)} does not measure these predictions: {str(refused).rstrip('.')}. Give "
+                "another: 'balanced_accuracy' for classes, 'roc_auc' for two of them, 'r2' for numbers."
             ) from refused
         except TypeError as refused:
             if not weighted or "'sample_weight'" not in str(refused):
@@ -180,19 +180,19 @@ def scorer_of(model: Any, scoring: Any) -> Any:
                 raise
             if not is_classifier(model):
                 raise InvalidParameter(
-                    f"scoring = {scoring!r} measures classes, and the predictions are numbers: give 'r2' or "
+                    f"scoring = {shown(scoring)} measures classes, and the predictions are numbers: give 'r2' or "
                     "'neg_mean_absolute_error', for instance."
                 ) from lacking
             raise InvalidParameter(
-                f"scoring = {scoring!r} needs probabilities, and scores are none: choose by scores or "
+                f"scoring = {shown(scoring)} needs probabilities, and scores are none: choose by scores or "
                 "predictions, such as 'roc_auc' or 'accuracy', and calibrate best_estimator_ afterwards."
             ) from lacking
         # Whatever has a real value, as tensors and decimals have.
         if np.ndim(found) or np.iscomplexobj(found) or isinstance(found, str) or not hasattr(found, "__float__"):
-            raise InvalidType(f"scoring = {scoring!r} returned {shown(found)}; a measure is one real number.")
+            raise InvalidType(f"scoring = {shown(scoring)} returned {shown(found)}; a measure is one real number.")
         if np.isinf(value := float(found)):
             raise InvalidParameter(
-                f"scoring = {scoring!r} returned {value}; a measure is finite, or nan if it has none."
+                f"scoring = {shown(scoring)} returned {value}; a measure is finite, or nan if it has none."
             )
         return value
 

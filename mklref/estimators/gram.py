@@ -16,7 +16,7 @@ import numpy as np
 
 from mklref._names import kernel_names, require_one_order, require_same_samples
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, checked_number, is_sparse, require_finite
+from mklref._validate import as_float_array, checked_number, is_sparse, require_finite, shown
 from mklref.estimators.blocks import Joined, SparseFamily
 from mklref.estimators.factors import FactorFamily
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
@@ -76,12 +76,12 @@ def regularizer_of(norm: Any, groups: Mapping[str, Sequence[int]] | None) -> Reg
         return Lp(checked_number("norm", norm, "[1, inf]", remedy))
     if isinstance(norm, str) and norm not in NAMED:
         raise InvalidParameter(
-            f"norm = {norm!r} is unknown; give p as a number in [1, inf], one of the names "
+            f"norm = {shown(norm)} is unknown; give p as a number in [1, inf], one of the names "
             f"{', '.join(NAMED)} and groups, or a regulariser such as mklref.ElasticNet(0.5)."
         )
     if not isinstance(norm, str | Regularizer):
         raise InvalidType(
-            f"norm is {norm!r} ({type(norm).__name__}); give p in [1, inf], a name such as 'uniform', "
+            f"norm is {shown(norm)} ({type(norm).__name__}); give p in [1, inf], a name such as 'uniform', "
             "or a regulariser such as mklref.ElasticNet(0.5)."
         )
     return as_regularizer(norm)

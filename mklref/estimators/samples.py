@@ -197,7 +197,7 @@ def real_targets(y: Any) -> Array:
         if y.dtype.kind in "mMc":
             raise TypeError(f"{y.dtype} is no real number")
         return np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError) as other:
+    except (TypeError, ValueError, OverflowError) as other:
         raise InvalidTarget(f"y holds no numbers ({other}); encode them, or take MKLClassifier.") from other
 
 

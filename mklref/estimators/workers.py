@@ -23,7 +23,7 @@ from joblib import Parallel, delayed, effective_n_jobs
 
 from mklref._progress import Steps
 from mklref._threads import at_most, blas_threads, threads
-from mklref._validate import checked_integer
+from mklref._validate import checked_integer, shown
 from mklref.exceptions import InvalidParameter, SolverFailure
 
 _Token = tuple[str, ...]
@@ -148,7 +148,7 @@ def _worked(task: Callable[..., Any], own: tuple[Any, ...], k: int, token: _Toke
 
 def workers_of(n_jobs: Any, tasks: int) -> int:
     """How many of so many tasks are worked on at a time, if n_jobs is None or an integer other than 0."""
-    says = f"n_jobs = {n_jobs!r} must be a number of tasks at a time, -1 for that of the processors, or None."
+    says = f"n_jobs = {shown(n_jobs)} must be a number of tasks at a time, -1 for that of the processors, or None."
     if n_jobs is not None and checked_integer(n_jobs, -np.inf, np.inf, says) == 0:
         raise InvalidParameter(says)
     return max(1, min(int(effective_n_jobs(n_jobs)), tasks))

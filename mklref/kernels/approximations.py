@@ -176,7 +176,7 @@ def column_groups(
         checked_choice("normalize", normalize, ("trace", "multiplicative"))
     checked_flag("keep", keep)
     if dtype is not None and not keep:
-        raise InvalidParameter(f"dtype = {dtype!r} is of rows that are kept; give keep=True, or X in that dtype.")
+        raise InvalidParameter(f"dtype = {shown(dtype)} is of rows that are kept; give keep=True, or X in that dtype.")
     says = "give a dict of names and columns, or a list of columns."
     if not isinstance(groups, Mapping):
         groups = {f"K{m}": group for m, group in enumerate(checked_members("groups", groups, says))}
@@ -200,7 +200,7 @@ def column_groups(
             raise InvalidInput(f"group {name!r} has no column that X has; drop it.")
         if not all(0 <= j < whole.shape[1] and not isinstance(j, bool) for j in columns):
             raise InvalidInput(
-                f"group {name!r} = {group!r}: X has the columns 0 to {whole.shape[1] - 1}; of a mask give "
+                f"group {name!r} = {shown(group)}: X has the columns 0 to {whole.shape[1] - 1}; of a mask give "
                 "np.flatnonzero(mask)."
             )
         first, last = int(columns[0]), int(columns[-1]) + 1

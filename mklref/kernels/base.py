@@ -23,7 +23,7 @@ import numpy as np
 from mklref import _display
 from mklref._names import index_along, names_in
 from mklref._typing import Array, FloatArray
-from mklref._validate import as_float_array, check_field, checked_choice
+from mklref._validate import as_float_array, check_field, checked_choice, shown
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels.transforms import Normalization, Normalizer
 
@@ -330,7 +330,7 @@ class Union(KernelFamily):
 def require_family(function: str, family: Any) -> None:
     """Raise `InvalidParameter` unless a function of families was given one."""
     if not isinstance(family, KernelFamily):
-        raise InvalidParameter(f"{function} takes a family of kernels, for instance gaussian(1.0), not {family!r}.")
+        raise InvalidParameter(f"{function} takes a family of kernels, such as gaussian(1.0), not {shown(family)}.")
 
 
 _MOST = 10**6

@@ -77,8 +77,8 @@ def per_group(groups: Mapping[str, Columns] | str, family: KernelFamily) -> Kern
         return PerGroup(groups, family)
     if not isinstance(groups, Mapping) or not groups:
         raise InvalidParameter(
-            f"groups = {groups!r}; give a dict such as {{'blood': ['iron', 'zinc']}}, or the separator that ends the "
-            "prefixes of the names, such as '_'."
+            f"groups = {shown(groups)}; give a dict such as {{'blood': ['iron', 'zinc']}}, or the separator that ends "
+            "the prefixes of the names, such as '_'."
         )
     return Union(tuple(on(name, columns, family) for name, columns in groups.items()))
 
@@ -181,7 +181,9 @@ def _found(column: str | int, variables: Sequence[str], group: str) -> list[int]
         hint = f"did you mean {near[0]!r}?" if near else f"there are {_few(variables)}."
         raise InvalidParameter(f"group {group!r}: there is no column {column!r}; {hint}")
     if not 0 <= column < len(variables):
-        raise InvalidParameter(f"group {group!r}: there is no column {column}; there are {len(variables)}, from 0.")
+        raise InvalidParameter(
+            f"group {group!r}: there is no column {shown(column)}; there are {len(variables)}, from 0."
+        )
     return [int(column)]
 
 

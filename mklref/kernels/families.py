@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_array, checked_flag, checked_integer, checked_real, several, shown
+from mklref._validate import as_array, checked_flag, checked_integer, checked_real, require_unmasked, several, shown
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels.base import Kernel, KernelFamily, Union
 from mklref.kernels.columns import per_variable
@@ -84,7 +84,7 @@ def function(kernel: Callable[[Array, Array], Any]) -> KernelFamily:
         Something that cannot be called.
     """
     if not callable(kernel):
-        raise InvalidParameter(f"{kernel!r} is no kernel; give a function k(X, Z) that returns one row a sample of X.")
+        raise InvalidParameter(f"{shown(kernel)} is no kernel; give a function k(X, Z) of one row a sample of X.")
     return Function(kernel)
 
 
@@ -101,6 +101,7 @@ def _widths(widths: Any) -> list[float]:
 
 def _listed(values: Any) -> list[Any]:
     """The members of a sequence or an array, or one number by itself."""
+    require_unmasked(values=values)
     listed = as_array(values, "values").tolist() if hasattr(type(values), "__array__") else values
     given = listed if several(listed) else [listed]
     return [as_array(value, "value").tolist() if getattr(value, "shape", None) == () else value for value in given]
@@ -124,7 +125,7 @@ def spectrum(lengths: int | Iterable[int]) -> KernelFamily:
     """
     given = _listed(lengths)
     says = f"of words must be an integer in [1, {_LONGEST}]."
-    checked = [checked_integer(length, 1, _LONGEST, f"length {length!r} {says}") for length in given]
+    checked = [checked_integer(length, 1, _LONGEST, f"length {shown(length)} {says}") for length in given]
     return on_all_variables([Spectrum(length) for length in checked], "lengths")
 
 

@@ -69,10 +69,10 @@ def wavelet(
         raise InvalidType(f"mother is {shown(mother)} ({type(mother).__name__}); give a name, such as 'sym6'.")
     given = checked_members("levels", levels, "give the scales, for instance range(-3, 7).")
     says, most = f"must be an integer in [-{_LARGEST_LEVEL}, {_LARGEST_LEVEL}].", _LARGEST_LEVEL
-    scales = tuple(checked_integer(level, -most, most, f"level {level!r} {says}") for level in given)
+    scales = tuple(checked_integer(level, -most, most, f"level {shown(level)} {says}") for level in given)
     if not scales or len(set(scales)) < len(scales):
         raise InvalidParameter(f"levels = {scales} must hold at least one scale, and each one once.")
-    sets = checked_integer(sets, 1, np.inf, f"sets = {sets!r} must be a positive integer.")
+    sets = checked_integer(sets, 1, np.inf, f"sets = {shown(sets)} must be a positive integer.")
     low, high = checked_array(domain, "domain", (2,)).tolist()
     if not low < high:
         raise InvalidParameter(f"domain = {domain!r} must be (low, high) with finite low < high.")

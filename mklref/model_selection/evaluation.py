@@ -237,14 +237,14 @@ def evaluate(
     """
     _require_predictions(model)
     checked_params(params)
-    shown = checked_verbosity(verbose)
+    told = checked_verbosity(verbose)
     X, y, groups = samples_of(model, X, y, params, groups)
     classifies = is_classifier(model)
-    splits = splits_of(_cv(test, classifies, random_state), y, groups, f"test = {test}", classifies=classifies)
+    splits = splits_of(_cv(test, classifies, random_state), y, groups, f"test = {shown(test)}", classifies=classifies)
     if classifies:
         warn_of_classes((y[train], y[rows]) for train, rows in splits)
     tasks = [(model, X, y, train, rows, params) for train, rows in splits]
-    found, interrupted = gathered(_part, tasks, n_jobs=n_jobs, label="evaluate", shown=shown)
+    found, interrupted = gathered(_part, tasks, n_jobs=n_jobs, label="evaluate", shown=told)
     require_some("evaluate", len(found), len(splits), interrupted)
     truth, predicted, baseline, scores, rows = (
         None if any(part is None for part in column) else np.concatenate(column)
@@ -298,8 +298,8 @@ def _cv(test: Any, classifies: bool, seed: int) -> Any:
         folds: Any = StratifiedKFold if classifies else KFold
         return folds(int(test), shuffle=True, random_state=seed)
     if isinstance(test, int | float | np.number):
-        if not 0.0 < float(test) < 1.0:
-            raise InvalidParameter(f"test = {test!r} must be a share in (0, 1), a number of folds, or a splitter.")
+        if not 0.0 < test < 1.0:
+            raise InvalidParameter(f"test = {shown(test)} must be a share in (0, 1), a number of folds, or a splitter.")
         cut: Any = StratifiedShuffleSplit if classifies else ShuffleSplit
         return cut(1, test_size=float(test), random_state=seed)
     return test

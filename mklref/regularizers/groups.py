@@ -11,7 +11,7 @@ import numpy as np
 
 from mklref._threads import cached_property
 from mklref._typing import Array
-from mklref._validate import check_field, check_length
+from mklref._validate import check_field, check_length, shown
 from mklref.exceptions import InvalidParameter
 from mklref.regularizers.base import Regularizer
 from mklref.regularizers.norms import (
@@ -272,13 +272,15 @@ def _partition(groups: Any) -> tuple[tuple[int, ...], ...]:
     """The groups as tuples of integers, if they are a partition of 0..M-1."""
     try:
         tuples = tuple(tuple(map(index, group)) for group in groups)
+        if any(isinstance(kernel, bool) for group in groups for kernel in group):
+            raise TypeError("True is no index")
     except TypeError as wrong:
         raise InvalidParameter(
-            f"groups = {groups!r} must be a sequence of sequences of kernel indices, which are integers."
+            f"groups = {shown(groups)} must be a sequence of sequences of kernel indices, which are integers."
         ) from wrong
     members = sorted(kernel for group in tuples for kernel in group)
     if not tuples or not all(tuples) or members != list(range(len(members))):
         raise InvalidParameter(
-            f"groups = {tuples} must be a partition of the kernels 0..M-1: every kernel in exactly one nonempty group."
+            f"groups = {shown(groups)} must be a partition of the kernels 0..M-1: each in exactly one nonempty group."
         )
     return tuples

@@ -8,7 +8,15 @@ from typing import Any
 
 from mklref import regularizers
 from mklref._names import Naming, kernel_names, require_named
-from mklref._validate import checked_choice, checked_flag, checked_members, checked_number, checked_real, checked_words
+from mklref._validate import (
+    checked_choice,
+    checked_flag,
+    checked_members,
+    checked_number,
+    checked_real,
+    checked_words,
+    shown,
+)
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.losses import LOSSES
 from mklref.problem import Problem
@@ -129,7 +137,7 @@ class Supports:
         remedy = "give the smallest and the largest exponent, such as (1, 2)."
         ends = [checked_real("p", end, remedy) for end in self.p] if isinstance(self.p, tuple | list) else []
         if len(ends) != 2 or not ends[0] <= ends[1]:
-            raise InvalidParameter(f"p = {self.p!r}; {remedy}")
+            raise InvalidParameter(f"p = {shown(self.p)}; {remedy}")
         given = self.intercept if isinstance(self.intercept, Collection) else [self.intercept]
         intercepts = checked_members("intercept", given, "give True, False or both.")
         object.__setattr__(self, "intercept", tuple(checked_flag("intercept", own) for own in intercepts))

@@ -12,7 +12,7 @@ from zlib import crc32
 
 import numpy as np
 
-from mklref._validate import checked_words
+from mklref._validate import checked_words, shown
 from mklref.exceptions import InvalidParameter
 from mklref.problem import Problem
 
@@ -142,7 +142,7 @@ def select(upto: object = None, include: object = None, exclude: object = None) 
         return chosen
     if isinstance(upto, tuple | list) and len(upto) == 2 and all(isinstance(part, int) for part in upto):
         return tuple(case for case in chosen if case.since <= tuple(upto))
-    raise InvalidParameter(f"upto = {upto!r}; give the first two numbers of a version, such as (0, 1).")
+    raise InvalidParameter(f"upto = {shown(upto)}; give the first two numbers of a version, such as (0, 1).")
 
 
 def matching(cases: Iterable[Case], include: Any, exclude: Any, unknown: str) -> tuple[Case, ...]:

@@ -259,7 +259,7 @@ def test_a_fit_says_where_its_kernels_are(three_classes, monkeypatch, capfd, fre
         ({"strategy": "ovr"}, InvalidParameter, "'ovr' is unknown; known names: one_vs_rest, one_vs_one"),
         ({"tol": 0.0}, InvalidParameter, r"tol = 0.0 must lie in \(0, inf\)"),
         ({"max_iter": 0}, InvalidParameter, "max_iter = 0 must be an integer of at least 1"),
-        ({"max_time": 0}, InvalidParameter, r"max_time = 0 must lie in \(0, inf\]: seconds, or None for no limit"),
+        ({"max_time": 0}, InvalidParameter, r"max_time = 0 must lie in \(0, inf\]: seconds; None for no limit"),
     ],
 )
 def test_bad_parameters(three_classes, parameters, error, message):
