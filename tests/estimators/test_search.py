@@ -193,7 +193,7 @@ def test_saved_as_the_chosen_model(samples, tmp_path):
         ({"norms": [0.5]}, InvalidParameter, r"^norm = 0.5 must lie in \[1, inf\]"),
         ({"rule": "1se"}, InvalidParameter, "rule = '1se' is unknown; known names: best, one_standard_error"),
         ({"cv": 1}, InvalidParameter, "cv = 1 cannot cut .* k-fold cross-validation requires at least one"),
-        ({"cv": "five"}, InvalidParameter, "cv = five cannot cut .* Give fewer folds"),
+        ({"cv": "five"}, InvalidParameter, "cv = 'five' cannot cut .* Give fewer folds"),
         ({"cv": []}, InvalidParameter, r"cv = \[\] has no folds; give a number of them"),
         ({"cv": [([0, 40], [66])]}, InvalidParameter, "cannot cut 66 samples: index 66 is out of bounds"),
         ({"n_jobs": 0}, InvalidParameter, "n_jobs = 0 must be a number of tasks at a time, -1 for"),
