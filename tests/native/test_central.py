@@ -131,7 +131,7 @@ def test_the_newton_step_solves_the_linearised_equations(loss, regularizer, inte
         assert direction.nu == 0.0
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("regularizer", PENALTIES, ids=str)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_path_ends_at_the_optimum(loss, regularizer):
@@ -190,7 +190,7 @@ def test_many_kernels_of_rank_one_are_no_obstacle(loss, C, monkeypatch, calls_of
     assert alone.certificate.lower <= solution.objective
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("regularizer", "n", "M", "C", "seed"),
     [

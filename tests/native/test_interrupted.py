@@ -96,9 +96,9 @@ import signal
 import numpy as np, mklref
 signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background process starts out deaf to it
 rng = np.random.default_rng(0)
-X = rng.normal(size=(1500, 3))
+X = rng.normal(size=(600, 3))
 kernels = np.stack([X[:, :2] @ X[:, :2].T, X @ X.T, np.outer(X[:, 2], X[:, 2])])
-problem = mklref.Problem(kernels, np.sign(rng.normal(size=1500)), C=1e7, regularizer=mklref.Lp(1.5))
+problem = mklref.Problem(kernels, np.sign(rng.normal(size=600)), C=1e7, regularizer=mklref.Lp(1.5))
 assert mklref.solve(problem.replace(C=1e-4)).status.name == "OPTIMAL"  # whatever is imported late is imported now
 try:
     print("go", flush=True)

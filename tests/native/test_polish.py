@@ -45,7 +45,7 @@ def polished(problem, solution, tol):
     return polish_from(machine_for(problem), solution, tol)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_generic_points_reach_the_limit_of_double_precision(loss, regularizer):
@@ -62,7 +62,7 @@ def test_generic_points_reach_the_limit_of_double_precision(loss, regularizer):
     assert fine.objective == again.objective
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("p", [1, 2])
 @pytest.mark.parametrize("degenerate", DEGENERATE[1:])
 @pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive", "logistic"])
@@ -156,6 +156,7 @@ def test_samples_enter_and_leave_their_bounds():
     assert abs(certificate.relative_gap) <= 1e-8
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(4 / 3), Groups(PAIRS, 0.5, 0.5), Mahalanobis(np.eye(4))], ids=str)
 @pytest.mark.parametrize("loss", ["hinge", "squared", "logistic"])
 def test_the_unit_of_the_kernels_costs_no_digit(loss, regularizer):
@@ -213,6 +214,7 @@ def test_an_interrupted_polish_keeps_the_solution(monkeypatch):
     assert caught.value.solution.status is Status.OPTIMAL
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("regularizer", [Lp(2), Lp(1), Tikhonov(1, 0.7), BlockNorm(3)], ids=str)
 @pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive", "squared", "logistic"])
 def test_newton_steps_converge_quadratically(loss, regularizer):
@@ -231,7 +233,7 @@ def test_newton_steps_converge_quadratically(loss, regularizer):
     assert min(distances[2:]) < 1e-8
 
 
-def alone(seed, n=20):
+def alone(seed, n=12):
     """Kernels of single variables, (6, n, n), and the samples."""
     X = np.random.default_rng(seed).normal(size=(n, 6))
     return np.einsum("im,jm->mij", X, X), X
@@ -241,7 +243,7 @@ def alone(seed, n=20):
 def test_points_off_the_kinks_certify_what_rounding_at_them_does_not(loss, monkeypatch):
     """With a box of 1e4 for dual variables of 1e-6, an error of 1e-16 in a score on a kink costs 1e-5 of P*."""
     problems = []
-    for K, X in map(alone, (1, 2, 3)):
+    for K, X in map(alone, (1, 2)):
         y = np.sign(X[:, 0]) if loss == "hinge" else X[:, 0]
         problems.append(Problem(1e6 * K, y, C=1e4, loss=loss, regularizer=Lp(2)))
     solutions = [solve(problem, tol=1e-10) for problem in problems]
@@ -251,7 +253,7 @@ def test_points_off_the_kinks_certify_what_rounding_at_them_does_not(loss, monke
     monkeypatch.setattr(module, "_off_the_kinks", lambda problem, point: iter(()))
     monkeypatch.setattr(Ladder, "central_path", lambda ladder, point: None)  # which ends off them, too
     left = [solve(problem, tol=1e-10).certificate.relative_gap for problem in problems]
-    assert np.median(left) > 1e-7
+    assert max(left) > 1e-7
 
 
 def parabola(seed, n, widths):

@@ -139,7 +139,7 @@ def test_an_error_of_a_callback_is_nobodys_to_catch(error, loss):
         mklref.solve(make_problem(loss=loss, seed=9), callback=Mock(side_effect=error("of the callback")))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("regularizer", [*ACROSS, ConcaveBlock(SmoothedRoot(0.5))], ids=str)
 @pytest.mark.parametrize("size", [0.0, 1e-300, 1e-8, 1e30, 1e200])
 def test_absurd_starts_lead_to_the_solution(size, regularizer):
@@ -187,6 +187,7 @@ def test_the_steps_that_find_the_next_weights_keep_to_the_time(regularizer, monk
     assert len(steps) <= 5.0 + 15.0 < 0.5 * unlimited
 
 
+@pytest.mark.sampled(2)
 @every_loss
 def test_two_runs_are_the_same_bit_for_bit(loss, monkeypatch):
     """Whatever the number of threads: every task of a pass has memory of its own."""
@@ -203,6 +204,7 @@ def test_two_runs_are_the_same_bit_for_bit(loss, monkeypatch):
     assert runs[1].history.counters == runs[0].history.counters  # two threads form rows in batches
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("C", [1.0, 1e6])
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(1.01), Groups([[0, 1], [2, 3]], 0.5, 0.5)], ids=str)
 def test_what_underflows_is_0_whatever_the_caller_makes_of_it(regularizer, C):
@@ -271,6 +273,7 @@ def test_the_last_point_and_its_certificate_share_a_read(loss, squared, monkeypa
     assert solution.certificate == certify_for(problem, solution.dual_coef, solution.weights, 1e-6)
 
 
+@pytest.mark.sampled(4)
 @every_loss
 @pytest.mark.parametrize("factor", [0.5, 3.0])
 def test_dual_variables_of_another_C_are_feasible_where_the_machine_starts(loss, factor):
@@ -332,11 +335,12 @@ def test_a_path_is_certified_everywhere():
             mklref.solve_path(problem, **wrong)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("p", [1, 4 / 3, 2])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_dual_points_stay_balanced_as_C_falls(loss, p):
     """1'beta = 0 in terms of the present sum |beta|, not of that of the start, thousands of times as large."""
-    for seed in (2, 5, 13, 16):
+    for seed in (2, 13):
         problem = make_problem(loss=loss, seed=seed, regularizer=Lp(p))
         for solution in mklref.solve_path(problem, C=[1e4, 1.0, 1e-4]):
             assert solution.certificate.violations == ()

@@ -77,7 +77,7 @@ def test_the_step_minimises_the_model(regularizer, cuts, rng, monkeypatch):
     monkeypatch.setattr(module, "_PROGRAMS", 30)
     monkeypatch.setattr(module, "_ALIKE", 1e-12)
     accuracy = (1e-7, 1e-4) if regularizer in SPARSE else (1e-6, 1e-3)
-    for _ in range(3):
+    for _ in range(2):
         bundle, W, centre = random_bundle(rng, regularizer, cuts, rows=4, kernels=4 if regularizer in SPARSE else 6)
         weights, value, mixture = step(regularizer, bundle, W, centre)
         assert np.all(weights >= 0.0)
@@ -135,7 +135,7 @@ def test_cuts_far_below_cost_no_digits(regularizer, rng):
     np.testing.assert_allclose(found.mixture, [*alone.mixture, 0.0, 0.0, 0.0], atol=1e-6)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(7)
 @every_sparse
 def test_kernels_outside_the_first_choice_come_in(regularizer, rng):
     """With 100 kernels only 20 candidates start; the optimality conditions must still hold for every kernel."""
@@ -325,7 +325,7 @@ def test_what_rises_is_not_shortened_further(calls_of):
     assert len(calls) == 4
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("regularizer", CURVED, ids=str)
 def test_the_way_there_leads_down(regularizer, rng):
     """-q/2'd + psi(theta + d) - psi(theta) <= 0, also where the model has its minimum inside the weight set."""
