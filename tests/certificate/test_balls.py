@@ -138,8 +138,11 @@ REGULARIZERS = (
     Groups([[0, 2], [1]], 0.3, 0.4),
     Groups([[0, 2], [1]], 0.5, 0.5),
 )
-SCALES = (0, -450, 450)
-"""Powers of 2 by which the kernels are multiplied; C is divided by the same, so that the scores keep their size."""
+SCALES = ((0, 0.0), (0, 1.0), (-450, 1.0), (450, 0.0))
+"""Powers of 2 by which the kernels are multiplied; C is divided by the same, so that the scores keep their size.
+
+Beside each is a ridge, with which kernels are definite and without which they are singular.
+"""
 
 
 def exactly_semidefinite(loss, regularizer, power, rng, ridge=1.0, n=8):
@@ -160,8 +163,7 @@ def exactly_semidefinite(loss, regularizer, power, rng, ridge=1.0, n=8):
 
 
 @pytest.mark.sampled(9)
-@pytest.mark.parametrize("ridge", [0.0, 1.0], ids=["singular", "definite"])
-@pytest.mark.parametrize("power", SCALES)
+@pytest.mark.parametrize(("power", "ridge"), SCALES)
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_rigorous_bounds_are_bounds_of_the_objectives_at_their_own_point(loss, regularizer, power, ridge, rng):
@@ -195,12 +197,12 @@ def test_and_hardly_wider_than_they_have_to_be(loss, backend, rng):
     assert abs(float(primal - arb(plain.upper))) <= 1e-12 * size
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("first", [0, 10, 20, 30])
+@pytest.mark.sampled(8)
+@pytest.mark.parametrize("first", range(0, 40, 5))
 def test_no_interval_misses_an_optimum_of_80_digits(first):
-    results = [fuzz.check(seed, ENOUGH) for seed in range(first, first + 10)]
+    results = [fuzz.check(seed, ENOUGH) for seed in range(first, first + 5)]
     assert [line for result in results for line in result["wrong"]] == []
-    assert sum(result.get("width", 1.0) < 1e-14 for result in results) >= 6
+    assert sum(result.get("width", 1.0) < 1e-14 for result in results) >= 3
 
 
 def test_an_optimum_far_below_the_costs_is_enclosed_in_its_own_digits():

@@ -30,15 +30,17 @@ every_pair = pytest.mark.parametrize(
 )
 
 
+@pytest.mark.sampled(2)
 @every_pair
 def test_bounds_by_definition(loss, regularizer, rng):
     """Functions f_m = theta_m K_m beta in feature space, and the dual objective at the repaired point."""
     problem = small(loss, regularizer, sample_weight=rng.uniform(0.5, 2.0, size=N))
+    roots = list(factors(problem))
     for scale in (0.03, 1.0):
         beta, theta, b = random_point(problem, rng, scale)
         b = 0.0 if b is None else b
-        functions = [weight * L.T @ beta for weight, L in zip(theta, factors(problem), strict=True)]
-        scores = sum(L @ w for L, w in zip(factors(problem), functions, strict=True)) + b
+        functions = [weight * L.T @ beta for weight, L in zip(theta, roots, strict=True)]
+        scores = sum(L @ w for L, w in zip(roots, functions, strict=True)) + b
         upper = sum(
             c * problem.loss.value(np.array([t]), np.array([y]))[0]
             for c, t, y in zip(problem.costs, scores, problem.y, strict=True)
@@ -48,7 +50,7 @@ def test_bounds_by_definition(loss, regularizer, rng):
         )
 
         point, _ = repair(problem, beta)
-        g = np.array([np.linalg.norm(L.T @ point) for L in factors(problem)])
+        g = np.array([np.linalg.norm(L.T @ point) for L in roots])
         shrink = problem.regularizer.dual_scale(g)
         lower = -problem.regularizer.conjugate(shrink * g) - sum(
             c * problem.loss.conjugate(np.array([-shrink * a / c]) * (1 - 1e-15), np.array([y]))[0]
@@ -68,7 +70,7 @@ def test_every_point_encloses_the_optimum(loss, regularizer, rng):
     value, error, beta, rho, b = optimum(problem)
     accuracy = error + 1e-6 * max(1.0, abs(value))
     for scale in (1e-6, 0.1, 1.0, 100.0):
-        for _ in range(4):
+        for _ in range(2):
             point, weights, intercept = random_point(problem, rng, scale)
             for certificate in (
                 certify(problem, point),
@@ -84,7 +86,7 @@ def test_every_point_encloses_the_optimum(loss, regularizer, rng):
     assert certificate.relative_gap < 2e-3  # a dual error of eps costs the hinge primal about sqrt(eps)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("degenerate", DEGENERATE)
 @pytest.mark.parametrize("p", PS)
 @pytest.mark.parametrize("loss", ["hinge", "squared", "one_class"])
@@ -232,6 +234,7 @@ def missing_by_eigenvalues(K):
     return max(0.0, -float(np.linalg.eigvalsh(0.5 * (left + left.T)).min(initial=0.0)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("n", "more"), [(60, 1e-6), (520, 0.6)])  # of large matrices a Ritz value is a guess
 @pytest.mark.parametrize("kind", ["low rank", "float32", "decaying", "centred", "definite"])
 def test_what_is_missing_is_no_more_than_its_eigenvalues_say(n, more, kind, rng):

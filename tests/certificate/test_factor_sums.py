@@ -37,6 +37,7 @@ def columns(kind, n, rng):
     }[kind]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", ["constant", "alternating", "growing", "swallowed", "random"])
 @pytest.mark.parametrize("n", [40, 1500, 8192, 50000])
 def test_sums_over_rows_err_by_less_than_certificates_count(kind, n, rng):

@@ -256,7 +256,7 @@ MEAN = {linear: 11, sigmoid: 14, exponential: 25, piecewise_linear: 22, root: 60
 @pytest.mark.parametrize("kind", MEAN, ids=lambda kind: kind.__name__)
 def test_false_position_is_bisection_with_fewer_slopes(kind, rng):
     calls = []
-    for turn in range(60):
+    for turn in range(30):
         slope = kind(rng, random_scale(rng, -3, 3))
         slope = mirrored(slope) if turn % 2 else slope
         low, high = intercept._expand(slope, random_scale(rng, -3, 3))

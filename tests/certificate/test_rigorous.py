@@ -36,7 +36,7 @@ def definite(seed=0, n=20, M=4, ridge=1e-6, **arguments):
     return Problem(make_kernels(rng, X, M) + ridge * np.eye(n), y, **{"regularizer": Lp(2), **arguments})
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("regularizer", [*REGULARIZERS, Lp(1.5)], ids=str)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_the_bounds_enclose_those_of_float64_and_cost_little(loss, regularizer):

@@ -209,6 +209,7 @@ def test_a_kernel_of_low_rank_is_shifted_by_less_than_one_factorisation_needs_in
         assert other == pytest.approx(np.ldexp(proven, exponent), rel=1e-12, abs=0.0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", ["float64", "float32"])
 def test_a_proof_holds_one_matrix_at_a_time(rng, dtype):
     X = rng.normal(size=(1100, 3))

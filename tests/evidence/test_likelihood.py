@@ -281,7 +281,7 @@ def tiny_model(seed: int) -> MarginalLikelihood:
 
 @pytest.fixture(scope="module")
 def tiny_models():
-    return [tiny_model(seed) for seed in range(400)]
+    return [tiny_model(seed) for seed in range(150)]
 
 
 @pytest.mark.parametrize("step", [*(partial(fixed_point, exponent=power) for power in (0.3, 0.5, 1.0)), newton_step])

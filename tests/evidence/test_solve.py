@@ -49,7 +49,7 @@ def conditions_by_differences(problem: EvidenceProblem, solution: EvidenceSoluti
     return worst
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("learn_noise", [False, True])
 @pytest.mark.parametrize("degenerate", SHAPES)
 @pytest.mark.parametrize("method", METHODS)
@@ -193,10 +193,9 @@ def test_limits_and_callbacks():
 @pytest.mark.parametrize("method", ["newton", "reweighted"])
 def test_an_accuracy_beyond_rounding_stalls(method):
     """Also where rounding happens to leave no residual at all."""
-    for seed in range(3):
-        solution = solve(make_model(n=12, seed=seed), method, tol=1e-17)
-        assert solution.status is EvidenceStatus.STALLED
-        assert solution.stationarity.residual < 1e-5
+    solution = solve(make_model(n=12), method, tol=1e-17)
+    assert solution.status is EvidenceStatus.STALLED
+    assert solution.stationarity.residual < 1e-5
 
 
 def low_noise_model(noise: float, learn_noise: bool = False, width: float = 1.0) -> EvidenceProblem:
@@ -348,7 +347,7 @@ def test_newton_stalls_where_the_minimum_of_its_model_cannot_be_had(monkeypatch,
 
 def test_noise_that_starts_far_too_large():
     """It falls by orders of magnitude while every weight vanishes; then weights have to come back."""
-    problem = make_model()
+    problem = make_model(n=10)
     learned = EvidenceProblem(problem.kernels, problem.y, 1e6, learn_noise=True)
     expected = solve(learned)
     again = solve(learned, "reweighted")

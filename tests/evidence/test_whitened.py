@@ -48,7 +48,7 @@ def exact_gradient(problem: EvidenceProblem, weights: np.ndarray, noise: float) 
 def test_beside_little_noise_the_residual_is_exact_and_the_end_stationary(rng):
     """One kernel vv': its residual in closed form. As it stands the covariance says 1e-7 of some, where it is 1e-4."""
     wrong, errors = 0, []
-    for _ in range(60):
+    for _ in range(30):
         v, y = rng.integers(1, 6, 4).astype(float), rng.integers(-5, 6, 4).astype(float)
         problem = EvidenceProblem([np.outer(v, v)], y, 2.0 ** -rng.integers(15, 34))
         solution = solve(problem)
@@ -62,7 +62,7 @@ def test_beside_little_noise_the_residual_is_exact_and_the_end_stationary(rng):
         assert solution.status is EvidenceStatus.STATIONARY
         assert exact <= 1.001e-6
         assert stationarity(problem, solution.weights).is_stationary(1e-6)
-    assert wrong > 20
+    assert wrong > 10
     assert max(errors) < 1.0
 
 
@@ -88,6 +88,7 @@ def test_other_coordinates_are_the_same_model(learn_noise):
     assert np.abs(plain.gradient[:2] / slopes[:2] - 1.0).max() > 1e-9
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("share", [2.0**-60, 2.0**-75, 2.0**-90])
 @pytest.mark.parametrize("scale", [1.0, 2.0**500, 2.0**-500])
 @pytest.mark.parametrize("learn_noise", [False, True])
@@ -124,7 +125,7 @@ def test_where_the_marginal_likelihood_overflows_no_other_coordinates_are_tried(
 def test_whatever_a_method_returns_can_be_judged(rng):
     """White targets beside kernels of low rank: weights grow to 1e15, where `stationarity` found them at fault."""
     refused = 0
-    for _ in range(40):
+    for _ in range(20):
         n = int(rng.integers(4, 9))
         root = rng.normal(size=(n, rng.integers(1, n)))
         problem = EvidenceProblem([root @ root.T], rng.normal(size=n), 1e-12)
@@ -132,7 +133,7 @@ def test_whatever_a_method_returns_can_be_judged(rng):
         found, said = stationarity(problem, solution.weights), solution.stationarity
         refused += MarginalLikelihood.at(problem, solution.weights) is None
         assert abs(found.residual - said.residual) <= found.rounding + said.rounding + 1e-12 * said.residual
-    assert refused >= 3
+    assert refused >= 1
 
 
 def test_the_bound_of_the_determinant_beside_next_to_no_slope():

@@ -36,7 +36,7 @@ REGULARIZERS = [
 ]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_the_certificate_on_matrices_confirms_the_solver_on_factors(loss, regularizer):
@@ -179,7 +179,7 @@ def test_limits_end_in_the_best_certified_point():
         assert mklref.solve(costly, max_iter=steps).certificate.gap <= costly.costs.sum()  # that of f = 0
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "regularizer",
     [
@@ -201,6 +201,7 @@ def test_regularisers_at_the_ends_of_their_parameters_are_solved(loss, regulariz
     agree(found, mklref.solve(matrices(given)))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("n", "loss", "regularizer", "C", "seed", "most"),
     [
@@ -290,6 +291,7 @@ def test_of_the_points_at_which_a_path_stalled_the_best_is_returned(monkeypatch)
     assert found.certificate == made[0]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", [one for one in LOSSES if one.targets == "real"], ids=str)
 @pytest.mark.parametrize("regularizer", [Lp(1), ElasticNet(0.4), Groups([[0, 2], [1, 3]], 0.7, 0.0)], ids=str)
 @pytest.mark.parametrize("intercept", [False, True])
@@ -313,6 +315,7 @@ def test_one_class_around_0_has_the_answer_0(C):
     assert found.objective == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_kernels_of_zeros_are_solved(loss):
     given = problem(loss, Lp(2), intercept=loss.intercept != "forbidden")

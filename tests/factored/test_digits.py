@@ -119,6 +119,7 @@ def through_the_targets(loss, C, p, seed, unit=1.0):
     return mklref.Problem(stack, y, loss=loss, C=C / unit**2, regularizer=Lp(p))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("shards", "unit"), [(1, 1.0), (3, 1e6)])
 @pytest.mark.parametrize(("loss", "C", "p"), [("pinball:0.5", 1e5, 1), ("pinball:0.5", 1e6, 1.3)])
 def test_a_path_that_ends_beside_the_targets_has_its_last_digits_from_its_active_set(

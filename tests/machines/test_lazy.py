@@ -45,7 +45,7 @@ def data():
     return X, y, X[:, 0] + 0.1 * rng.normal(size=300)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "options",
     [
@@ -318,6 +318,7 @@ def test_no_matrix_of_order_n_is_held(monkeypatch):
     assert peak < 2 * cache + 5 * 8 * 2**18 < 0.05 * 100 * cache
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("problem", [Problem, MulticlassProblem])
 @pytest.mark.parametrize("storage", ["memory", "lazy"])
 def test_a_machine_ends_where_its_value_is_enough(data, monkeypatch, storage, problem):
@@ -326,10 +327,10 @@ def test_a_machine_ends_where_its_value_is_enough(data, monkeypatch, storage, pr
     X, y, values = data
     targets = y if problem is Problem else np.digitize(values, [-0.3, 0.3])
     targets = np.random.default_rng(0).permutation(targets)  # which takes many steps to learn
-    kernels = gaussian([1.0, 3.0]).fit(X[:150], storage=storage, **({"cache": 0} if storage == "lazy" else {}))
+    kernels = gaussian([1.0, 3.0]).fit(X[:80], storage=storage, **({"cache": 0} if storage == "lazy" else {}))
     values, steps = [], []
     for share in (None, 2.0, 0.5):
-        machine = machine_for(problem(kernels, targets[:150], C=1e5))
+        machine = machine_for(problem(kernels, targets[:80], C=1e5))
         machine.move(np.array([0.4, 0.6]))
         for _ in range(2):  # the first is a loose one
             machine.solve(1e-6, *(() if share is None else (share * values[0],)))

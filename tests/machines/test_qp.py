@@ -109,6 +109,7 @@ def error(program, x, u):
     return max(abs(u @ (h - G @ x)) / len(h), residual / 100.0)
 
 
+@pytest.mark.sampled(2)
 @BOTH
 @pytest.mark.parametrize("seed", [34, 68, 120])
 def test_the_best_point_is_kept_where_rounding_takes_over(implementation, seed, monkeypatch):

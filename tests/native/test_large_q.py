@@ -215,7 +215,7 @@ def test_the_point_of_the_smallest_gap_with_its_rounding_is_returned(monkeypatch
 def test_kernels_of_rank_one_that_are_not_penalised_are_no_obstacle(loss):
     """Weights that span five orders; what rounding costs at a tube is nearer to 1e-4 than to 1e-6 (C = 100)."""
     rng = np.random.default_rng(0)
-    n, M = (60, 200) if loss == "squared" else (40, 80)
+    n, M = (30, 100) if loss == "squared" else (40, 80)
     X = rng.standard_normal((n, M))
     y = X.sum(axis=1) + 2.0 * rng.standard_normal(n)
     y = np.sign(y) if "hinge" in loss else y
@@ -263,17 +263,16 @@ def far_too_wide(q, seed, sample_weight=None):
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize(
-    ("q", "seeds", "sample_weight"),
+    ("q", "seed", "sample_weight"),
     [
-        *((2.5, (12, 24), None), (3.0, (13, 17), None), (10.0, (15,), None)),
-        *((q, (11, 15), [1.0, 1.0, 1.0, 1e-5, 1e-5]) for q in (3.0, 10.0)),
+        *((2.5, 12, None), (3.0, 13, None), (10.0, 15, None)),
+        *((q, 11, [1.0, 1.0, 1.0, 1e-5, 1e-5]) for q in (3.0, 10.0)),
     ],
 )
-def test_a_tube_whose_box_is_far_too_wide_is_solved_in_a_smaller_one(q, seeds, sample_weight):
+def test_a_tube_whose_box_is_far_too_wide_is_solved_in_a_smaller_one(q, seed, sample_weight):
     """Gaps of 4e-6 to 0.1 were left, of samples of small weight by a box for the largest dual variable alone."""
-    for seed in seeds:
-        solution = solve(far_too_wide(q, seed, sample_weight))
-        assert solution.status is Status.OPTIMAL, solution.certificate.explain()
+    solution = solve(far_too_wide(q, seed, sample_weight))
+    assert solution.status is Status.OPTIMAL, solution.certificate.explain()
 
 
 def test_only_a_loss_with_kinks_has_the_same_solutions_in_a_smaller_box():

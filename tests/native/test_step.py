@@ -251,7 +251,7 @@ def has_kinks_across_groups(regularizer):
 CASES = ({}, {"ridge": 3.0}, {"ridge": 0.1}, {"rank": 2}, {"spread": 4})
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("regularizer", [member for member in CURVED if not has_kinks_across_groups(member)], ids=str)
 def test_one_cut_reaches_the_minimum_of_the_model(regularizer, rng):
     """That in which each K_m is what is known of it."""

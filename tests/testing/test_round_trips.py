@@ -55,6 +55,7 @@ def solved(name: str) -> tuple[Problem, Any]:
     return problem, solve(problem)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("ending", FORMATS)
 @pytest.mark.parametrize("name", STATED)
 def test_problem_and_answer_come_back(name, ending, tmp_path):
@@ -78,6 +79,7 @@ def test_problem_and_answer_come_back(name, ending, tmp_path):
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("saved", ["npz", "mat", "json"])
 @pytest.mark.parametrize("name", ["classes", "two classes"])
 def test_several_machines_go_from_file_to_file(name, saved, tmp_path, run):
@@ -156,6 +158,7 @@ def test_what_no_file_states_is_refused():
         np.testing.assert_array_equal(one.samples, own.samples)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("ending", FORMATS)
 def test_names_come_back_and_are_compared_by_file(ending, tmp_path):
     ids, names = [f"naïve {i}" for i in range(24)], ["a, b", 'c"']

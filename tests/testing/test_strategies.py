@@ -73,7 +73,7 @@ def test_a_regulariser_that_a_loss_cannot_have_draws_no_number_of_kernels(proble
     assert isinstance(problem.regularizer, Groups)
 
 
-@settings(FEW, max_examples=200)
+@settings(FEW, max_examples=100)
 @given(problems(losses="one_class", regularizers="l2", max_samples=3, max_kernels=1))
 def test_one_class_problems_are_feasible_whatever_their_samples_weigh(problem):
     assert problem.costs.sum() >= 1.0
