@@ -34,7 +34,7 @@ def large(seed, n=24):
     return Problem([np.outer(z, z)], y, C=1e5, regularizer=Lp(1))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("sharp", [False, True])
 @pytest.mark.parametrize("seed", SEEDS)
 def test_bounds_that_rounding_spoils_are_wide_enough_and_say_so_or_sharp(seed, sharp, monkeypatch):
@@ -260,7 +260,7 @@ def test_a_machine_on_some_of_the_samples_has_the_allowance_of_the_kernels_that_
 
 
 def test_nothing_is_found_by_an_attack():
-    assert attack(6, np.random.default_rng(1)) == []
+    assert attack(4, np.random.default_rng(1)) == []
 
 
 def test_the_attack_finds_certificates_without_an_allowance(monkeypatch):

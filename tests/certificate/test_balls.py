@@ -139,10 +139,7 @@ REGULARIZERS = (
     Groups([[0, 2], [1]], 0.5, 0.5),
 )
 SCALES = ((0, 0.0), (0, 1.0), (-450, 1.0), (450, 0.0))
-"""Powers of 2 by which the kernels are multiplied; C is divided by the same, so that the scores keep their size.
-
-Beside each is a ridge, with which kernels are definite and without which they are singular.
-"""
+"""Powers of 2 by which kernels are multiplied and C is divided, and a ridge, without which kernels are singular."""
 
 
 def exactly_semidefinite(loss, regularizer, power, rng, ridge=1.0, n=8):
@@ -182,6 +179,7 @@ def test_rigorous_bounds_are_bounds_of_the_objectives_at_their_own_point(loss, r
                 assert not (arb(bound) < true if above else arb(bound) > true), (bound, true)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("backend", ["fast", "sliced", "exact"])
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_and_hardly_wider_than_they_have_to_be(loss, backend, rng):

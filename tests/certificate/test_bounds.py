@@ -62,7 +62,7 @@ def test_bounds_by_definition(loss, regularizer, rng):
         assert found.intercept == b
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @every_pair
 def test_every_point_encloses_the_optimum(loss, regularizer, rng):
     """lower <= P* <= upper, whatever the point; and at the optimum the interval is narrow."""

@@ -51,7 +51,7 @@ def solved():
     return solve
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("p", [1, 4 / 3, 2])
 @pytest.mark.parametrize("loss", ["hinge", "squared", "epsilon_insensitive", "logistic"])
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.__name__)
@@ -109,6 +109,7 @@ def test_explain_blames_the_weights_where_they_are_no_function_of_the_dual_point
     assert "Most of the gap comes from the samples" in certify(problem, 0.5 * beta, weights=theta).explain()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_explain_names_the_worst_sample(loss):
     """One dual variable that does not fit its score, on the boundary of the box."""
@@ -181,6 +182,7 @@ def test_infinite_bounds_are_said(rng):
     assert "The primal objective is not finite at this point." in bad.explain()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", ["hinge", "squared", "logistic"])
 @pytest.mark.parametrize("scale", [1e150, 1e200, 1e300])
 def test_absurd_points_give_no_warning_and_true_bounds(loss, scale, rng):
@@ -191,6 +193,7 @@ def test_absurd_points_give_no_warning_and_true_bounds(loss, scale, rng):
     assert certificate.explain()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", ["hinge", "squared", "logistic"])
 @pytest.mark.parametrize("scale", [1e-160, 1e-200, 1e-280])
 def test_squares_that_underflow_do_not_make_functions_free(loss, scale):

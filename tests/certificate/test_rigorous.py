@@ -343,6 +343,7 @@ def test_the_proof_is_made_once_for_a_stack(monkeypatch):
     assert certify(problem, 0.2 * problem.y, rigorous=True, delta=1e-9).tier == 2
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("C", [1.0, 1e4, 1e8])
 @pytest.mark.parametrize(("loss", "intercept"), [("hinge", True), ("hinge", False), ("density_level_set", False)])
 def test_the_slack_does_not_grow_with_C(C, loss, intercept):

@@ -175,7 +175,7 @@ def cut(x, bits, rest=None):
 SLICES, LEAST_SHIFT = products._slices, definite.least_shift
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_planted_fault_is_noticed(fault, monkeypatch):
     monkeypatch.setattr(fault.module, fault.name, fault.planted)
@@ -237,6 +237,7 @@ def test_shifts_of_large_matrices_follow_their_smallest_eigenvalue(unit):
     assert 1e-6 < shift / unit < 1.01e-6
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("t", [1.0, 1.5, 2.0, 3.0])
 def test_shifts_that_no_ritz_value_foretells_are_hardly_larger_than_they_have_to_be(t, monkeypatch):
     """Of a kernel of full rank 60 products may find no direction in which rounding to float32 left it indefinite."""

@@ -128,6 +128,7 @@ def test_the_estimate_of_rounding_is_what_its_formula_says():
     assert point.residual_rounding == pytest.approx(max(moved[0], *moved[2:]), rel=1e-2, abs=0.0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("method", METHODS)
 def test_no_method_increases_the_objective_on_float32_kernels_of_low_rank(method):
     """Their eigenvalues of -1e-7 are as large as the noise, and MacKay's and Wipf's updates need semidefinite ones."""
@@ -316,7 +317,7 @@ def test_values_beyond_double_precision_are_refused():
         MarginalLikelihood(EvidenceProblem([np.eye(3)], np.ones(3), 1e-200), [0.0])
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("k", "h", "learn_noise"), [(2.0**500, 1.0, False), (1.0, 2.0**-250, True), (2.0**40, 2.0**-20, True)]
 )

@@ -196,6 +196,7 @@ def test_the_others_are_read_once_in_a_round(separable, monkeypatch):
     assert not orders, "what is optimal is not solved again"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("cache", "cuts", "largest", "entries"),
     [("32MB", [-0.5, 0.5, 1.5], 800, 13.0), ("400MB", [-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0], 1200, 9.0)],
@@ -318,7 +319,7 @@ def test_no_matrix_of_order_n_is_held(monkeypatch):
     assert peak < 2 * cache + 5 * 8 * 2**18 < 0.05 * 100 * cache
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("problem", [Problem, MulticlassProblem])
 @pytest.mark.parametrize("storage", ["memory", "lazy"])
 def test_a_machine_ends_where_its_value_is_enough(data, monkeypatch, storage, problem):

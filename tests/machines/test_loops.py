@@ -18,6 +18,7 @@ every_dtype = pytest.mark.parametrize("dtype", [np.float64, np.float32])
 with_threads = pytest.mark.parametrize("threads", [1, 2])
 
 
+@pytest.mark.sampled(2)
 @every_dtype
 @with_threads
 @pytest.mark.parametrize("n", [ODD, 600])  # 600: enough work for a second thread
@@ -40,6 +41,7 @@ def test_combine_rows(dtype, threads, n, rng):
     np.testing.assert_allclose(rows[index], combined[index], rtol=1e-13, atol=1e-13 * np.abs(combined).max())
 
 
+@pytest.mark.sampled(2)
 @every_dtype
 @with_threads
 @pytest.mark.parametrize("n", [ODD, 600])

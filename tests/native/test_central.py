@@ -190,7 +190,7 @@ def test_many_kernels_of_rank_one_are_no_obstacle(loss, C, monkeypatch, calls_of
     assert alone.certificate.lower <= solution.objective
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("regularizer", "n", "M", "C", "seed"),
     [

@@ -125,6 +125,7 @@ def test_one_history(problem, detours):
     assert counters["passes"] > costs["passes"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("more", [1, 4])
 def test_the_limit_is_kept(problem, detours, more):
     """Those of the detour count, and where it has used up its share the run goes on from where it came to."""
@@ -183,6 +184,7 @@ def test_starts_with_tiny_weights_cost_little_more_than_none(loss, regularizer):
             assert warm.history.counters["machines"] <= 2 * cold.history.counters["machines"] + 2
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("error", [np.linalg.LinAlgError("singular"), InvalidParameter("C is too small")], ids=repr)
 def test_a_detour_that_fails_loses_nothing(problem, detours, monkeypatch, error):
     """The run goes on from the point that it had."""

@@ -46,7 +46,7 @@ def test_tiny_and_huge_C(C, regularizer):
         assert solution.objective == pytest.approx(2.0 * C * minority, rel=1e-4, abs=0.0)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @every_loss
 def test_the_smallest_problem(loss):
     """n = 2, M = 1."""
@@ -75,7 +75,7 @@ def test_tubes_nearly_as_wide_as_the_targets_by_hand(intercept):
         assert solution.objective == pytest.approx(0.05**2 / (1.0 + 0.1 * curvature), rel=1e-6)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("C", [1e15, 1e24, 1e60])
 @pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive", "one_class"])
 def test_a_margin_that_is_hard_is_found_whatever_rounding_makes_of_its_losses(loss, C):
@@ -98,6 +98,7 @@ def test_tubes_nearly_as_wide_as_the_targets_in_few_iterations(loss, regularizer
         assert len(solution.history) <= 40
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "regularizer",
     [ConcaveBlock(RootPlusLinear(0.9)), ConcaveBlock(PowerRoot(1.000001)), Power(1.001), HalfPower(1.2)],
@@ -111,7 +112,7 @@ def test_weights_of_another_order_than_the_first_in_few_machines(regularizer):
         assert checked(problem).history.counters["machines"] <= 15
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("loss", ["hinge", "pinball", "logistic"])
 @pytest.mark.parametrize("regularizer", [Power(1.000001), HalfPower(1.000001), Tikhonov(1.000001, 0.3)], ids=repr)
 def test_penalties_barely_smoother_than_their_kinks(loss, regularizer):
@@ -120,7 +121,7 @@ def test_penalties_barely_smoother_than_their_kinks(loss, regularizer):
         checked(make_problem(loss=loss, seed=1, C=C, regularizer=regularizer))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("epsilon", [1e-12, 1e-8, 1e-5])
 @pytest.mark.parametrize(("loss", "seed"), [("squared_hinge", 0), ("logistic", 0), ("squared", 2)])
 def test_a_root_that_is_barely_smooth_is_solved_by_way_of_the_root(loss, seed, epsilon):
@@ -282,7 +283,7 @@ def test_scales_of_the_penalty_are_those_of_the_kernels(weighted):
     assert len(solution.history) <= 60
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("decades", "seed", "family", "loss"),
     [

@@ -100,7 +100,7 @@ def test_a_class_that_a_part_of_the_samples_would_miss_has_its_machine(storage, 
     assert mklref.solve(problem, tol=1e-4).status is Status.OPTIMAL
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("regularizer", [Lp(1), Lp(4 / 3), ElasticNet(0.3)], ids=str)
 @pytest.mark.parametrize("strategy", STRATEGIES)
 @pytest.mark.parametrize("loss", ["hinge", "logistic"])

@@ -210,7 +210,7 @@ def test_the_point_of_the_smallest_gap_with_its_rounding_is_returned(monkeypatch
     assert run.solution(Status.STALLED).point is good
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("loss", ["squared", "squared_hinge", "hinge", "epsilon_insensitive"])
 def test_kernels_of_rank_one_that_are_not_penalised_are_no_obstacle(loss):
     """Weights that span five orders; what rounding costs at a tube is nearer to 1e-4 than to 1e-6 (C = 100)."""
@@ -261,7 +261,7 @@ def far_too_wide(q, seed, sample_weight=None):
     return Problem(L @ L.transpose(0, 2, 1), y, C=1e4, loss=loss, regularizer=R, sample_weight=sample_weight)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("q", "seed", "sample_weight"),
     [

@@ -350,6 +350,7 @@ class Noted(Near):
     note: str = "a field that is no number"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("part", [{"loss": Noted()}, {"regularizer": Cheap(2.0)}], ids=list)
 def test_the_oracle_judges_what_it_has_no_expression_for(part):
     problem = make_problem(seed=3, regularizer="l2").replace(**part)

@@ -346,6 +346,7 @@ def test_dual_points_stay_balanced_as_C_falls(loss, p):
             assert solution.certificate.violations == ()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("problem", "C", "most"),
     [(lambda: views(200, 400), 100.0, 24), (lambda: lines(200, 5), 0.01, 15)],
@@ -366,6 +367,7 @@ def test_problems_whose_solution_is_at_a_kink_are_solved(seed, family):
     assert mklref.solve(random_problem(seed, family)).status is Status.OPTIMAL
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("regularizer", "most"),
     [(Tikhonov(2, 1.0), 21), (ElasticNet(0.5), 20), (Power(1.5), 26), (Power(1), 38), (Tikhonov(1, 1.0), 36)],

@@ -141,7 +141,7 @@ STEPS = (1e-9, 1e-3, 1.0, 40.0, 1e4, 1e9, 1e14, 1e18)
 
 def points(step: float) -> list[float]:
     """v of every size, and next to the points where m - step/(1 + exp(m)) = v changes its shape: -step, -step/2, 0."""
-    sizes = [-1e20, -1e8, -30.0, -1.0, -1e-6, 0.0, 1e-6, 1.0, 30.0, 1e8, 1e20]
+    sizes = [-1e20, -30.0, -1.0, 0.0, 1e-6, 1.0, 30.0, 1e20]
     return sizes + [share * step for share in (-1.0, -0.5, -1.0 - 1e-9, -1.0 + 1e-9, -0.5 - 1e-9, -0.3, -0.999, 0.2)]
 
 

@@ -77,7 +77,7 @@ def test_where_kernels_are_negligible_wrong_points_fail(C, scale, regularizer):
         assert not judge(problem, Answer(spoiled)).passed
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("scale", [1e-12, 1.0, 1e12])
 @pytest.mark.parametrize(("loss", "targets"), [("squared", "constant"), ("epsilon_insensitive", "in the tube")])
 def test_an_optimum_of_zero_is_judged_by_the_losses_that_there_might_be(loss, targets, scale, rng, monkeypatch):
@@ -262,7 +262,7 @@ def test_answers_of_several_machines_are_judged_without_weights_and_with_interce
         assert_optimal(classes, beta, weights=theta, intercept=b + 1.0)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("strategy", ["one_vs_rest", "one_vs_one"])
 @pytest.mark.parametrize(
     ("fault", "C", "spoil"),
@@ -364,7 +364,7 @@ def test_claims_that_are_no_numbers_are_malformed():
         assert faults_of(problem, *good, converged=converged) == []
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("C", [1e-300, 1e-200, 1e160, 1e300])
 @pytest.mark.parametrize("loss", ["hinge", "squared", EpsilonInsensitive(1e200)])
 def test_wrong_answers_at_an_absurd_C_get_a_verdict_and_no_other_error(loss, C, rng, monkeypatch):

@@ -36,6 +36,7 @@ def test_the_native_solver_passes(first):
     assert {row.case.name for row in native.rows} >= set(names)  # some names are flags as well
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("formulation", "first"), [("dual", 0), ("weighted_primal", 2)])
 def test_the_reference_passes(formulation, first):
     """A part of the ordinary cases, another one for each formulation, and some of the rest; CI takes no more."""
@@ -139,12 +140,10 @@ def test_a_wrong_certificate_breaks_a_law(monkeypatch):
 
 def test_weights_may_be_left_out():
     """At p = 1 they are no function of the dual point, and elsewhere a sensitive one."""
-    cases = ("hinge-l1*", "squared-hinge-l1", "pinball-l*", "hinge-p-4", "hinge-power-1", "large-C", "one-class-l1",
-             "hinge-l2-no-intercept", "constant-target", "wide-tube", "duplicated-kernel-l2", "tiny-kernels",
-    )  # fmt: skip
+    cases = "hinge-l1*", "pinball-l*", "hinge-p-4", "large-C", "one-class-l1", "constant-target", "tiny-kernels"
     report = check_solver(lambda problem: (solve(problem).dual_coef, None, None), include=cases)
     assert report.passed, str(report)
-    assert report.count(Outcome.PASSED) > 10
+    assert report.count(Outcome.PASSED) > 7
 
     def twice_C(problem):
         return solve(problem.replace(C=2.0 * problem.C)).dual_coef, None, None

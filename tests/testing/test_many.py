@@ -212,7 +212,7 @@ def test_kernels_that_were_normalised_are_named_where_the_weights_are_those_of_t
     assert "K / trace(K)), whose weights were returned for K." in finding.text
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("regularizer", [L2, Power(1)])
 @pytest.mark.parametrize("how", ["trace", "spherical", "multiplicative"])
 def test_no_fault_has_a_normalisation_beside_it_that_changes_nothing(regularizer, how):

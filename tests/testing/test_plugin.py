@@ -210,6 +210,7 @@ def test_the_plugin_is_announced():
     assert project["entry-points"]["pytest11"] == {"mklref": "mklref.testing.plugin"}
 
 
+@pytest.mark.thorough
 def test_a_solver_of_the_current_directory_is_found_as_tests_are_and_its_children_leave_as_they_like(run):
     """`pytest` on its own, unlike `python -m pytest`, does not put the directory on the path."""
     solver = f"--mklref-solver=mysolver:{'forks' if hasattr(os, 'fork') else 'good'}"

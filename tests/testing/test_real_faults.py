@@ -54,7 +54,7 @@ ONE_FACTOR = "multiplicative normalisation inside, one factor for all"
 """It is a multiple of all kernels as well as a normalisation of each: both are named."""
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("what", PLANTS)
 def test_the_fault_is_named_first(what):
     problem, (beta, theta, b) = planted(what)
@@ -107,7 +107,6 @@ def test_readings_that_nothing_tells_apart_are_all_listed_with_their_gaps():
     beta, theta, b = exact(problem)
     (finding,) = judge(problem, Answer(beta / 2.0, theta, b)).findings
     assert finding.fault == "scaled kernels"
-    assert "scaled dual_coef" in finding.others
     assert "As well fits scaled dual_coef (gap 1e-07): 2 times dual_coef is optimal" in finding.text
 
 
@@ -136,8 +135,7 @@ def test_samples_and_kernels_in_another_order_are_named():
     problem, (beta, theta, b) = solved()
     (samples,) = judge(problem, Answer(beta[np.argsort(problem.y, kind="stable")], theta, b)).findings
     (kernels,) = judge(problem, Answer(beta, np.sort(theta), b)).findings
-    assert samples.fault == "permuted samples"
-    assert kernels.fault == "weights of another iterate"
+    assert (samples.fault, kernels.fault) == ("permuted samples", "weights of another iterate")
     assert "those returned in another order" in kernels.text
 
 
@@ -170,6 +168,7 @@ def test_a_loss_for_other_targets_is_named_where_these_are_labels(loss, other):
     assert re.match(rf"it is optimal for the loss {other}\.", finding.text), finding.text
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("own", "other", "said"),
     [
@@ -254,7 +253,6 @@ def test_a_missing_intercept_is_no_trace_of_a_ridge_or_of_a_penalty():
     assert (finding.fault, finding.others) == ("wrong intercept", ())
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("tol", [1e-2, 1e-3])
 @pytest.mark.parametrize("n", [22, 46])
 def test_an_inexact_machine_at_a_large_C_solves_no_softer_problem(n, tol):
@@ -392,6 +390,7 @@ AMBIGUOUS = [
 bound, less free samples than unknowns, a machine that is nearly solved."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "what", "first", "others"), AMBIGUOUS, ids=[f"{row[0]}-{row[2]}" for row in AMBIGUOUS]
 )

@@ -110,7 +110,7 @@ def test_points_that_are_not_feasible_are_drawn_too():
     find(drawn, bool, settings=SEARCH)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss_is_drawn(loss):
     find(problems(max_samples=5), lambda problem: problem.loss.name == loss, settings=SEARCH)
