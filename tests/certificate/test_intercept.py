@@ -57,6 +57,7 @@ def test_objective_is_the_definition(loss, rng):
         assert intercept_objective(problem, scores, 0.37) == pytest.approx(objective(problem, scores, 0.37), rel=1e-12)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss.name in PIECEWISE_LINEAR], ids=str)
 def test_of_an_interval_of_minimisers_the_middle_is_taken(loss, rng):
     """By brute force over all kinks, one of which is a minimiser: the first and the last of the smallest."""
@@ -92,6 +93,7 @@ def test_balanced_classes_at_their_bounds_are_told_apart(rng):
         assert np.mean(np.sign(solution.weights @ (kernels @ solution.dual_coef) + solution.intercept) == y) > 0.9
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", [loss for loss in WITH_INTERCEPT if loss.name not in PIECEWISE_LINEAR], ids=str)
 def test_smooth_losses_against_a_general_minimiser(loss, rng):
     for problem, scores in cases(loss, rng):

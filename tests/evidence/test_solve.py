@@ -214,6 +214,7 @@ def assert_certified_and_downwards(solution, rounding=1e-12):
     assert all(record.inner_gap <= 1e-6 for record in solution.history[1:])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("noise", "learn_noise"), [(1e-2, True), (1e-3, False)])
 def test_reweighted_is_stationary_with_little_noise(noise, learn_noise):
     """The native solver alone does not bring the inner problems to the gap that this takes."""
@@ -303,6 +304,7 @@ A = rank_one([1.0, 3.0], [1.0, 2.0], [3.0, 2.0], 0.4)
 B = rank_one([1.0, -1.0, 2.0], [2.0, -3.0, 2.0], [0.0, 1.0, 1.0], 0.3)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("problem", "start", "ends"),
     [

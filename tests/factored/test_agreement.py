@@ -114,7 +114,8 @@ def test_scores_that_steps_have_left_off_are_computed_anew(monkeypatch):
 
 def test_a_part_of_the_samples_and_another_solution_are_starts(monkeypatch):
     monkeypatch.setattr(factored, "_WORTH", 0.0)
-    given = problem(losses.Hinge(), Lp(4 / 3), n=18000, ranks=(3, 5), C=0.1)
+    monkeypatch.setattr(factored, "_FEWEST", 20)
+    given = problem(losses.Hinge(), Lp(4 / 3), n=1600, ranks=(3, 5), C=0.1)
     cold = mklref.solve(given)
     path = mklref.solve_path(given, C=[0.1, 0.12, 0.15])
     assert all(one.status is mklref.Status.OPTIMAL for one in [cold, *path])

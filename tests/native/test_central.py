@@ -131,7 +131,7 @@ def test_the_newton_step_solves_the_linearised_equations(loss, regularizer, inte
         assert direction.nu == 0.0
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("regularizer", PENALTIES, ids=str)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_path_ends_at_the_optimum(loss, regularizer):

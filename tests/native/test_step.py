@@ -70,7 +70,7 @@ def truth(regularizer, cuts, W, centre, rel):
     return optimum(program, rel=rel, abs=rel), np.array([float(constraint.dual_value) for constraint in above])
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(13)
 @pytest.mark.parametrize("regularizer", [*SPARSE, *BALLS], ids=str)
 @pytest.mark.parametrize("cuts", [1, 2, 5])
 def test_the_step_minimises_the_model(regularizer, cuts, rng, monkeypatch):
