@@ -78,9 +78,10 @@ def pytest_collection_modifyitems(config, items):
 
 
 def pytest_collection_finish():
-    """From here on garbage is looked for among what tests make: a quarter less time for small ones."""
+    """From here on garbage is looked for among what tests make, and seldom: a quarter less time, and one more."""
     gc.enable()
     gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture(scope="session", autouse=True)
