@@ -58,6 +58,7 @@ def test_readme_example_is_ten_lines_and_the_primer_that_of_the_library():
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")  # a solver's opinion, which depends on the processor
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_code_of_the_docs_runs(page):
     for k, block in enumerate(code_blocks(page.read_text(encoding="utf-8"), "python")):

@@ -106,7 +106,7 @@ def test_iterations_and_time_end_a_run_at_its_best_point(name):
     assert np.isfinite(solution.certificate.gap)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @every_algorithm
 def test_tolerances_beyond_rounding_end_honestly(name):
     """A gap that cannot be reached: the run ends by itself or by its limit, and claims nothing."""
@@ -120,7 +120,7 @@ def test_tolerances_beyond_rounding_end_honestly(name):
 @pytest.mark.parametrize("name", ["silp", "level", "hessian_mkl", "lp_wrapper"])
 def test_no_better_point_is_waited_for_without_end_where_float64_cannot_go_on(name):
     loss, p = ("hinge", 2) if name == "lp_wrapper" else ("squared", 1)
-    problem = make_problem(n=40, M=5, loss=loss, regularizer=mklref.Lp(p), seed=1)
+    problem = make_problem(n=20, M=4, loss=loss, regularizer=mklref.Lp(p), seed=1)
     solution = algorithms.ALGORITHMS[name](problem, tol=1e-300, max_iter=1000)
     assert solution.status is Status.STALLED
     assert solution.certificate.relative_gap < 1e-8

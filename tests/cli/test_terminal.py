@@ -74,7 +74,7 @@ def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
 )
 def test_the_processes_of_the_rows_end_with_the_one_that_started_them(how, whom):
     """Ctrl-C reaches a whole group, `kill` one process: either way nobody is left, and nothing but a line is said."""
-    arguments = ["-m", "mklref", "crosscheck", "--samples", "400", "--formulations", "dual", "--p", "2", "--jobs", "2"]
+    arguments = ["-m", "mklref", "crosscheck", "--samples", "200", "--formulations", "dual", "--p", "2", "--jobs", "2"]
     with start(*arguments, PYTHONUNBUFFERED="1") as process:
         assert process.stdout is not None
         while "native" not in process.stdout.readline():  # the other rows are being solved
@@ -162,6 +162,7 @@ def test_a_row_that_was_late_while_nobody_looked_has_failed(monkeypatch):
     assert row.seconds > 1e-6
 
 
+@pytest.mark.thorough
 def test_a_process_that_is_not_forked_loads_cvxpy_before_its_first_row(monkeypatch):
     """It takes seconds, within which rows with a limit of time failed."""
     spawn = multiprocessing.get_context("spawn")
@@ -374,6 +375,7 @@ def test_a_signal_that_ends_the_tests_is_none_to_a_command(monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no code of a closed pipe there")
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "writes", ["pass", "cli._run = lambda arguments: sys.stdout.write('much' * 9**6)", "cli._run = print"]
 )

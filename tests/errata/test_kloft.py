@@ -140,6 +140,7 @@ def test_L9_constraints_in_the_proof_of_theorem_4():
     assert values == [pytest.approx(best)] * 3 + [pytest.approx(best + 0.02)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("p", "least"), [(1.0, 0.1), (4 / 3, 0.05), (2.0, 0.05), (4.0, 0.02)])
 @pytest.mark.parametrize("loss", ["hinge", "squared"])
 def test_L10_constant_of_prop_5(p, least, loss):

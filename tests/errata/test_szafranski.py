@@ -57,7 +57,7 @@ def test_S3_where_the_penalty_is_not_convex(p, q, least, rng):
     """Midpoints above the chord for p + q > 1, also with |p|, |q| <= 1; one group alone stays convex for q <= 1."""
 
     def violation(groups: tuple[tuple[int, ...], ...], p: float, q: float) -> float:
-        pairs = rng.uniform(0.0, 1.0, size=(2000, 2, 6)) ** 3
+        pairs = rng.uniform(0.0, 1.0, size=(500, 2, 6)) ** 3
         return max(
             cap(a / 2 + b / 2, p, q, groups) - cap(a, p, q, groups) / 2 - cap(b, p, q, groups) / 2 for a, b in pairs
         )

@@ -56,7 +56,7 @@ def data():
     return X, np.where(t > 0.1, "yes", "no"), t
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
 def test_passes_the_checks(estimator):
     results = check_estimator(estimator, on_skip=None)

@@ -101,7 +101,7 @@ def test_what_cannot_be_scaled_is_left_alone():
     assert balanced(make_problem(loss="one_class")) == Scaling()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("p", [1.00001, 1.001, 4 / 3, np.sqrt(2), 3.7, 1e5])
 def test_second_order_cones_replace_power_cones(p):
     """ECOS, which refuses power cones, solves what it could not solve before, to the same value."""

@@ -82,7 +82,7 @@ def test_all_conditions_are_covered():
     assert set(CONDITIONS) == set(DEGENERATE)
 
 
-@pytest.mark.sampled(5)  # every regulariser is in it
+@pytest.mark.sampled(8)  # two of three regularisers are in it
 @pytest.mark.parametrize(("loss", "regularizer", "number"), CASES)
 def test_pair(loss, regularizer, number):
     degenerate = CONDITIONS[number % len(CONDITIONS)]
@@ -91,7 +91,7 @@ def test_pair(loss, regularizer, number):
     agree(problem, rotate=number)
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize("regularizer", [r for r in REGULARIZERS if r.weight_form == "min"], ids=str)
 @pytest.mark.parametrize("loss", ["hinge", "squared"])
 def test_cutting_planes(loss, regularizer):
@@ -111,11 +111,11 @@ def test_linear_models(rng):
     kernels = [np.outer(x, x) for x in X.T]
     grouped = make_problem(loss="hinge", seed=1).replace(kernels=kernels, regularizer=Groups(PAIRS, 0.5, 0.5))
     assert "hierarchical" in reference.formulations(grouped)
-    agree(grouped, only={"hierarchical", "groups", "cap", "dual"}, solvers=("CLARABEL", "ECOS"))
+    agree(grouped, only={"hierarchical", "groups", "cap", "dual"}, solvers=("CLARABEL", "ECOS"), rotate=0)
     for regularizer in (HalfPower(1), Lp(1), Lp(1.5)):
         lasso = make_problem(loss="squared", seed=2, intercept=False, regularizer=regularizer)
         assert "group_lasso" in reference.formulations(lasso)
-        agree(lasso, only={"group_lasso", "mixed_norm"}, solvers=("CLARABEL", "SCS"))
+        agree(lasso, only={"group_lasso", "mixed_norm"}, solvers=("CLARABEL", "SCS"), rotate=0)
 
 
 COVERED = {
@@ -176,20 +176,14 @@ def test_requests_that_are_not_convex_are_refused_with_an_alternative():
 EXPONENTS = (1.0, 4 / 3, 2.0, np.inf)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("p", EXPONENTS)
 @pytest.mark.parametrize("loss", ["hinge", "squared"])
 def test_every_form_by_every_solver(loss, p):
     agree(make_problem(loss=loss, seed=3, C=2.5, regularizer=Lp(p)))
 
 
-@pytest.mark.sampled(4)
-@pytest.mark.parametrize("degenerate", DEGENERATE[1:])
-def test_degenerate_kernels(degenerate):
-    agree(make_problem(seed=5, degenerate=degenerate, regularizer=Lp(1)), solvers=("CLARABEL", "ECOS"))
-
-
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss.intercept == "optional"], ids=str)
 def test_without_intercept_and_with_sample_weights(loss, rng):
     weights = rng.uniform(0.3, 2.0, size=25)
@@ -216,9 +210,10 @@ def test_each_recovery_unpolished(name, loss):
     """The point that a formulation reads off its variables and multipliers is nearly optimal by itself.
 
     Exactly one of many signs and scales is right: a wrong one leaves a gap of order 1, one of 1.01 a gap above 1e-4.
-    Above q = 2 weights are powers of small numbers, and less is known of them.
+    Above q = 2 weights are powers of small numbers, and less is known of them. Some losses meet every regulariser.
     """
-    for problem in suited(name, loss, seed=7):
+    problems = suited(name, loss, seed=7)
+    for problem in problems if loss in SOME else problems[LOSSES.index(loss) % len(problems) :][:1]:
         assert as_formulation(name).applies(problem) is None
         model = as_formulation(name).build(problem, factorize(problem.kernels))
         model.set_costs(problem.costs)
@@ -230,7 +225,7 @@ def test_each_recovery_unpolished(name, loss):
         assert certificate.infeasibility < 1e-5
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize(("name", "loss"), FORMS_AND_LOSSES)
 def test_costs_are_parameters_and_reused(name, loss):
     for problem in suited(name, loss, seed=8)[:1]:

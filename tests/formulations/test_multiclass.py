@@ -18,7 +18,7 @@ from mklref.regularizers import BlockNorm, Fixed, Lp, Power, Tikhonov
 from mklref.solution import Status
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("solver", ["CLARABEL", "ECOS", "SCS"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_every_solver_ends_at_a_certified_optimum(data, strategy, solver):

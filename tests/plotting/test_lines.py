@@ -167,7 +167,7 @@ def test_a_path_counts_kernels_and_shows_errors_of_folds():
 
 
 def test_the_errors_of_a_search():
-    data = load("iris").standardized()
+    data = load("iris").standardized().subset(60, seed=0)
     search = mklref.MKLClassifierCV("linear,rbf:1", Cs=[0.1, 1.0], norms=[1, 2], cv=3).fit(data, data.y)
     ax = plotting.validation(search)
     assert legend(ax) == ["p = 1", "p = 2", "chosen"]

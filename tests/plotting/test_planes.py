@@ -49,9 +49,14 @@ def test_sparsity_is_the_relevance_map():
     assert ax.get_title(loc="left") == "2 of 6 coefficients"
 
 
-def test_intervals_of_a_cross_check(problem):
-    small = problem.replace(C=10.0)
-    check = mklref.crosscheck(small, formulations=["dual", "mixed_norm"], solvers=["CLARABEL"])
+@pytest.fixture(scope="module")
+def check(problem):
+    """A cross-check of a fifth of the samples."""
+    small = mklref.Problem(problem.kernels.dense()[:, ::5, ::5], problem.y[::5], C=10.0)
+    return mklref.crosscheck(small, formulations=["dual", "mixed_norm"], solvers=["CLARABEL"])
+
+
+def test_intervals_of_a_cross_check(check):
     ax = plotting.intervals(check)
     assert [label.get_text() for label in ax.get_yticklabels()] == ["native", "dual/CLARABEL", "mixed_norm/CLARABEL"]
     ax.figure.draw_without_rendering()
@@ -74,15 +79,13 @@ def test_intervals_of_a_cross_check(problem):
             assert np.sign(at) * 10.0 ** (abs(at) - 16) * high == pytest.approx(off, rel=1e-6, abs=2e-16 * high)
 
 
-def test_a_row_that_contradicts_the_others_is_red(problem):
-    check = mklref.crosscheck(problem.replace(C=10.0), formulations=["dual"], solvers=["CLARABEL"])
+def test_a_row_that_contradicts_the_others_is_red(check):
     wrong = replace(check.rows[1], solution=replace(check.rows[1].solution, value=1.01 * check.rows[1].value))
     ax = plotting.intervals(replace(check, rows=(check.rows[0], wrong)))
     assert [line.get_color() == "#c00000" for line in ax.lines] == [False] * 5 + [True] * 5 + [False]
 
 
-def test_a_page_is_made_where_nobody_found_a_solution(problem):
-    check = mklref.crosscheck(problem, formulations=["dual"], solvers=["CLARABEL"])
+def test_a_page_is_made_where_nobody_found_a_solution(check):
     failed = tuple(replace(row, solution=None) for row in check.rows)
     html = replace(check, rows=failed).to_html()
     assert html.count("<svg") == 4

@@ -7,6 +7,8 @@ The attack on `solve`: it finds what is planted, and what it once found stays me
 
 from __future__ import annotations
 
+import shutil
+import warnings
 from dataclasses import replace
 
 import numpy as np
@@ -108,20 +110,38 @@ FAULTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """The valid files of the attack, and what to do with them."""
+    folder = tmp_path_factory.mktemp("files") / "valid"
+    with warnings.catch_warnings(action="ignore"):
+        return folder, files._write_all(folder)
+
+
+@pytest.fixture
+def attacked(monkeypatch, written):
+    """attacked(cases, target): the findings of that many cases, in copies of these files, of one or of all of them."""
+
+    def attacked(cases, target=""):
+        targets = [one for one in written[1] if target in ("", one.file)]
+        monkeypatch.setattr(files, "_write_all", lambda folder: shutil.copytree(written[0], folder) and targets)
+        return files.attack(cases, np.random.default_rng(5))
+
+    return attacked
+
+
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("fault", FAULTS)
-def test_planted_faults_are_found(monkeypatch, fault):
+def test_planted_faults_are_found(monkeypatch, attacked, fault):
     target, home, name, planted, words = FAULTS[fault]
-    write_all = files._write_all
-    monkeypatch.setattr(files, "_write_all", lambda folder: [t for t in write_all(folder) if t.file == target])
     monkeypatch.setattr(home, name, planted)
-    found = [finding.words for finding in files.attack(60, np.random.default_rng(5))]
+    found = [finding.words for finding in attacked(20, target)]
     assert any(word in finding for finding in found for word in words.split("|")), found
 
 
-def test_the_environment_is_left_as_it_was(monkeypatch):
+def test_the_environment_is_left_as_it_was(monkeypatch, attacked):
     monkeypatch.setenv("MKLREF_MAX_BYTES", "12345678")
-    assert files.attack(3, np.random.default_rng(0)) == []
+    assert attacked(3) == []
     assert _untrusted.limit() == 12345678
 
 

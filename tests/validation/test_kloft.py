@@ -53,7 +53,7 @@ def every(small, large):
 
 @pytest.fixture(autouse=True)
 def few_draws(monkeypatch):
-    monkeypatch.setattr(claims, "DRAWS", 400)
+    monkeypatch.setattr(claims, "DRAWS", 100)
 
 
 def test_every_claim_holds_where_the_paper_is_right(rng):

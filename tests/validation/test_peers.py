@@ -47,7 +47,7 @@ def core(monkeypatch):
 
 @pytest.fixture(scope="module")
 def problem():
-    return make_problem(n=24, regularizer=Lp(2), C=2.0, seed=3, degenerate="generic")
+    return make_problem(n=14, regularizer=Lp(2), C=2.0, seed=3, degenerate="generic")
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_a_solver_of_the_toolbox_is_certified_through_its_wrapper(tmp_path):
 
 
 @octave
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("old", "new"),
     [

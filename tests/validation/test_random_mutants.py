@@ -66,7 +66,7 @@ def test_operators_change_what_they_say(code):
 def test_every_mutant_of_the_package_is_another_program():
     every = mutants("certificate/") + mutants("verify.py")
     assert {mutant.part for mutant in every} == {"certificate", "verify"}
-    for k in np.random.default_rng(0).permutation(len(every))[:20]:
+    for k in np.random.default_rng(0).permutation(len(every))[:8]:
         source = (ROOT / every[k].file).read_bytes()
         assert ast.dump(ast.parse(every[k].applied(source))) != ast.dump(ast.parse(source))
 
@@ -207,7 +207,7 @@ def test_every_formulation_has_at_least_five():
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
 
 
-@pytest.mark.sampled(24)
+@pytest.mark.sampled(40)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_wrong_formulation_fails_the_cross_check(mutant):
     outcome = run(mutant)
@@ -215,7 +215,7 @@ def test_a_wrong_formulation_fails_the_cross_check(mutant):
     assert (outcome.change <= COUNTS) == bool(mutant.same)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     "case", sorted({(mutant.formulation, mutant.regularizer, mutant.loss) for mutant in MUTANTS}), ids=" ".join
 )
