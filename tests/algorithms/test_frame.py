@@ -52,7 +52,7 @@ def test_every_name_is_a_function_of_the_package():
 
 
 @every_algorithm
-def test_counters_against_a_count_of_machines(name, calls_of):
+def test_counters_against_a_count_of_machines_and_bounds_that_only_improve(name, calls_of):
     """SVM evaluations are the weights at which machines were solved; gradients one an iteration, as in Table 1."""
     moves = calls_of(Run, "_evaluate")
     solution = solve(name)
@@ -66,6 +66,14 @@ def test_counters_against_a_count_of_machines(name, calls_of):
     assert history.counters["gradient"] == len(history) - proofs
     if name in ("silp", "sip", "level"):
         assert history.counters["svm"] == history.counters["gradient"]
+    assert history.column("iteration").tolist() == list(range(len(history)))
+    assert np.all(np.diff(history.column("seconds")) >= 0.0)
+    assert np.all(np.diff(history.column("lower")) >= 0.0)
+    assert np.all(np.diff(history.column("upper")) <= 0.0)
+    assert history.column("weights").shape == (len(history), 13)
+    # J of an iterate is above every lower bound, and the certified upper bound is at most the best J.
+    assert np.all(history.column("objective") >= history.column("lower").max() * (1 - 1e-9))
+    assert history.records[-1].upper <= history.column("objective").min() * (1 + 1e-9)
 
 
 def test_a_hand_count_of_simplemkl():
@@ -77,20 +85,6 @@ def test_a_hand_count_of_simplemkl():
     assert solution.weights.tolist() == [1.0, 0.0]
     assert solution.history.column("svm_calls").tolist() == [1, 2]
     assert solution.history.column("gradient_calls").tolist() == [1, 2]
-
-
-@every_algorithm
-def test_records_count_on_and_their_bounds_only_improve(name):
-    solution = solve(name)
-    history = solution.history
-    assert history.column("iteration").tolist() == list(range(len(history)))
-    assert np.all(np.diff(history.column("seconds")) >= 0.0)
-    assert np.all(np.diff(history.column("lower")) >= 0.0)
-    assert np.all(np.diff(history.column("upper")) <= 0.0)
-    assert history.column("weights").shape == (len(history), 13)
-    # J of an iterate is above every lower bound, and the certified upper bound is at most the best J.
-    assert np.all(history.column("objective") >= history.column("lower").max() * (1 - 1e-9))
-    assert history.records[-1].upper <= history.column("objective").min() * (1 + 1e-9)
 
 
 @every_algorithm
@@ -202,6 +196,7 @@ MIXED = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("part", MIXED)
 @pytest.mark.parametrize("name", ["silp", "simplemkl", "hessian_mkl"])
 def test_a_point_that_is_mixed_from_two_iterates_is_certified_as_it_is(part, name, monkeypatch):

@@ -52,7 +52,7 @@ def solve(name, problem, **options):
 # --- against the native solver and cvxpy -----------------------------------------------------------------------------
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize(
     ("name", "regularizer", "tol"),
     [
@@ -81,7 +81,7 @@ def test_breast_cancer(name, regularizer, tol):
         assert svm == 0 < solution.history.counters["inner_steps"]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("name", "regularizer", "formulation", "tol"),
     [
@@ -100,7 +100,7 @@ def test_agrees_with_cvxpy(name, regularizer, formulation, tol, intercept):
     assert complaints(problem, solve(name, problem, tol=tol), tol, truth) == []
 
 
-@pytest.mark.sampled(9)
+@pytest.mark.sampled(14)
 @pytest.mark.parametrize(
     ("name", "regularizer", "loss"),
     [
@@ -119,7 +119,7 @@ def test_every_loss(name, regularizer, loss):
     assert complaints(problem, solve(name, problem, tol=tol), tol, mklref.solve(problem).certificate) == []
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize(("name", "regularizer"), [*L1, *OTHERS], ids=str)
 @pytest.mark.parametrize("degenerate", DEGENERATE)
 def test_degenerate_kernels(name, regularizer, degenerate):
@@ -153,6 +153,7 @@ def test_a_zero_weight_comes_back(name, regularizer):
         assert solution.weights.min() > 0.0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "regularizer"),
     [*L1, ("lp_wrapper", Lp(4 / 3)), ("lp_interleaved", Lp(2)), ("group_wrapper", TWO_GROUPS[0])],

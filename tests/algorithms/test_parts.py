@@ -119,6 +119,7 @@ def test_trials_that_read_fewer_kernels_find_the_same_iterates(name, share, monk
     assert few <= share * (sum(read) - few)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["simplemkl", "gradient_descent"])
 @pytest.mark.parametrize("stop", ["gap", "kkt", "weights"])
 def test_stops_are_all_reported_and_obeyed(name, stop):

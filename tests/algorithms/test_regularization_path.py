@@ -41,6 +41,7 @@ def problem_for(regularizer):
     return make_problem(seed=3, n=24, M=6, regularizer=regularizer)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("solver", "regularizer"), CASES, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_warm_is_cold_in_certified_intervals_and_cheaper(solver, regularizer):
     problem = problem_for(regularizer)

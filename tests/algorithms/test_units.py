@@ -35,7 +35,7 @@ def in_units(name, unit=SMALL, **changes):
     ), unit
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("name", "changes", "options"),
     [

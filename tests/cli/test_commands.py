@@ -155,7 +155,7 @@ def test_solvers_that_give_up_leave_nothing_checked(monkeypatch, run):
     )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("jobs", ["1", "2"])
 @pytest.mark.parametrize(
     ("fault", "word"), [("scaled", "states the value"), ("infeasible", "infeasible"), ("unbounded", "unbounded")]

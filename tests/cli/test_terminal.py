@@ -68,7 +68,7 @@ def start(*arguments: str, **environment: str) -> subprocess.Popen[str]:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sends signals to a process group")
-@pytest.mark.sampled(4)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("whom", "how"), [("all", "SIGINT"), ("all", "SIGKILL"), ("parent", "SIGTERM"), ("parent", "SIGKILL")]
 )

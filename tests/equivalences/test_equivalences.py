@@ -69,7 +69,7 @@ def test_an_edge_ends_where_its_condition_does(regularizer, name):
     assert name not in [edge.name for edge in leaving(make_problem(n=18, regularizer=regularizer))]
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize(
     ("edge", "number"),
     [pytest.param(e, i, id=f"{e.name}-{c['regularizer']}") for e in EQUIVALENCES for i, c in enumerate(CASES[e.name])],

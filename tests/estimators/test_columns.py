@@ -263,7 +263,7 @@ LAZY, NYSTROEM, CHOLESKY = (
 )
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(
     ("model", "classes", "form"),
     [

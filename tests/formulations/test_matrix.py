@@ -255,7 +255,7 @@ def test_one_kernel_is_the_support_vector_machine(rng):
         assert ours.intercept == pytest.approx(float(machine.intercept_[0]), abs=1e-4)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "regularizer",
     [

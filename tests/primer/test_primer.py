@@ -46,7 +46,7 @@ def check_value(row: Row, value: float, source: str) -> None:
     assert distance < VALUE, "relative distance from the certified value"
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(7)
 @pytest.mark.parametrize("source", ["random1", "random4", "real"])
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_primer_has_the_value_of_its_problem(row, source):
@@ -80,7 +80,7 @@ def check_point(row: Row, point: Point, problem: mklref.Problem, value: float) -
         assert bounds.upper == pytest.approx(value, rel=POINT)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_primer_has_the_value_of_the_general_formulations_on_real_data(row):
     L, y = data("real", row.loss)
@@ -102,7 +102,7 @@ def too_large(source: str) -> str:
     return head + quotes + body.replace(before, after)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("row", ROWS, ids=str)
 def test_a_penalty_that_is_too_large_by_a_thousandth_is_seen(row):
     L, y = data("real", row.loss)

@@ -34,6 +34,7 @@ from mklref.regularizers.mahalanobis import nonnegative_minimiser
 from mklref.regularizers.norms import norm_gradient, p_norm
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("regularizer", [r for r in FAMILIES if r.weight_form == "min"], ids=str)
 def test_weights_from_norms_are_the_argmin(regularizer):
     """argmin over theta of 1/2 sum rho^2/theta + psi(theta), by a conic solver."""

@@ -46,7 +46,7 @@ def test_laws_of_a_factor_whose_jacobian_has_rows(law):
     law(Rescaled.of(Lp(2), SCALE, 1.3), M)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(9)
 @pytest.mark.parametrize("law", CONVEX_LAWS, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("regularizer", [*FAMILIES, Lp(1), Lp(1.7), Fixed((0.5, 0.0, 1.0, 2.0))], ids=str)
 def test_laws_of_expressions(regularizer, law):

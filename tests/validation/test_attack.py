@@ -32,6 +32,7 @@ def test_a_handful_of_cases_finds_nothing(part):
     assert not found, "\n".join(map(str, found))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("part", "seed", "case"),
     [

@@ -135,6 +135,7 @@ def test_a_factor_is_decided_by_five_draws_that_agree(ratios, holds, decided):
     assert "3 (SIP, n = 20000, M = 50, 1 draws)" in found.text
 
 
+@pytest.mark.thorough
 def test_titanic_on_generated_data(monkeypatch):
     monkeypatch.setattr(kowalski_titanic, "LAMBDAS", kowalski_titanic.LAMBDAS[::10])
     (only,) = kowalski_titanic.cells(True)
@@ -196,6 +197,7 @@ def test_correspondences_of_table_1(name):
     assert values["weight"] < 1e-6
 
 
+@pytest.mark.thorough
 def test_evidence_and_convex_mkl_on_a_small_problem():
     values = tomioka_evidence.cell({"kind": "sparse", "seed": 0, "n": 30, "M": 4, "relevant": 1})
     objectives = [values[name]["objective"] for name in tomioka_evidence.METHODS]

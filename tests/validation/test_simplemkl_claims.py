@@ -230,7 +230,7 @@ def test_cells_of_causes_on_bundled_data(monkeypatch):
     data = load("iris")
     pair = data.take(np.flatnonzero(data.y != "setosa"))
     monkeypatch.setattr(simplemkl_table1, "two_classes", lambda name: pair)
-    config = {"data": "pima", "train": 60, "seed": 0, "group": "cause"}
+    config = {"data": "pima", "train": 40, "seed": 0, "group": "cause"}
     widths = simplemkl_table1.cause_cell({**config, "about": "widths", "between": [0.3, 30.0]})
     assert max(row["gap"] for row in widths.values()) <= 0.01
     assert widths["solve, 1e-6"]["gap"] <= 1e-6
