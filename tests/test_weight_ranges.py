@@ -79,6 +79,7 @@ def test_unique_weights_move_with_the_allowance_and_not_at_all_without(grams, lo
     assert widths[2].max() > widths[0].max()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("slack", [1e-3, 1e-8])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_end_belongs_to_a_point_that_is_certified_as_good(grams, loss, slack, monkeypatch):
@@ -213,6 +214,7 @@ def test_block_norm_of_exponent_one_is_the_same_problem(grams):
     assert weight_ranges(problem, solution).exchangeable == ((2, 5),)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("unit", [1e-9, 1e-6, 1e6])
 @pytest.mark.parametrize("size", [1.0, 1e12])
 def test_ranges_do_not_depend_on_the_units_of_targets_and_kernels(grams, unit, size):

@@ -215,6 +215,8 @@ def writes_directly(tree: ast.AST) -> list[int]:
         if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if name not in {"open", "File", "write_text", "write_bytes", "save", *WRITERS}:
+            continue
         values = [*node.args, *(keyword.value for keyword in node.keywords)]
         modes = [value.value for value in values if isinstance(value, ast.Constant) and isinstance(value.value, str)]
         owner = ast.unparse(node.func.value) if isinstance(node.func, ast.Attribute) else ""

@@ -30,6 +30,7 @@ def test_breast_cancer(name):
     assert not mkl.is_optimal(1e-3)  # the certificate of the machine is no certificate of MKL
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "tol", "changes"),
     [

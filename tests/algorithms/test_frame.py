@@ -111,6 +111,7 @@ def test_tolerances_beyond_rounding_end_honestly(name):
     assert solve(name, tol=1e308).status is Status.OPTIMAL  # as any point is, by a tolerance whose square overflows
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["silp", "level", "hessian_mkl", "lp_wrapper"])
 def test_no_better_point_is_waited_for_without_end_where_float64_cannot_go_on(name):
     loss, p = ("hinge", 2) if name == "lp_wrapper" else ("squared", 1)

@@ -31,6 +31,7 @@ def grouped(p=0.5, q=0.5, seed=1, **arguments):
     return make_problem(seed=seed, n=24, M=10, regularizer=Groups(GROUPS, p, q), **arguments)
 
 
+@pytest.mark.sampled(3)
 @every_convex
 def test_agrees_with_cvxpy(p, q):
     problem = grouped(p, q)
@@ -94,6 +95,7 @@ def test_a_group_without_weight_comes_back(p, q):
 # The weights and their gradient.
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("p", "q"), [*CONVEX, *BEYOND])
 def test_gradient_by_finite_differences(p, q, rng):
     """Of J(sigma1, sigma2), the value of the machine at sigma1^p sigma2^q, in every coordinate."""

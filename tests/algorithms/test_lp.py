@@ -71,6 +71,7 @@ def halves(q):
     return problem.replace(kernels=[left, right, K[2], np.zeros((24, 24)), np.ones((24, 24))])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("q", [2.5, 4, 8, np.inf])
 @pytest.mark.parametrize("chunk", [2, 10, 24])
 def test_beyond_2_with_kernels_orthogonal_to_beta(q, chunk, monkeypatch):

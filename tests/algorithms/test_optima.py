@@ -134,6 +134,7 @@ def test_degenerate_kernels(name, regularizer, degenerate):
 COMES_BACK = (("sip", Lp(1.5)), ("lp_wrapper", Lp(1)), ("lp_wrapper", Lp(4 / 3)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "regularizer"), [*L1, *COMES_BACK, ("iterated_reweighting", ElasticNet(0.3))], ids=str
 )
@@ -172,6 +173,7 @@ def test_a_warm_start_has_less_to_do(name, regularizer):
     assert len(again) == 1 >= again.counters["svm"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "regularizer"), [*(("lp_wrapper", Lp(p)) for p in (1, 4 / 3, 3)), *REWEIGHTED], ids=str
 )
@@ -223,7 +225,7 @@ def test_far_off_cuts(name):
     assert complaints(problem, solve(name, problem, tol=1e-6), 1e-6, mklref.solve(problem).certificate) == []
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "p"), [*((name, 1) for name in SIMPLEX), ("lp_wrapper", 4 / 3)])
 @pytest.mark.parametrize("strategy", ["one_vs_rest", "one_vs_one"])
 def test_several_classes(name, p, strategy, rng):

@@ -116,7 +116,7 @@ RUNS = [
 ] + [("silp", "other loss"), ("lp_interleaved", "larger C")]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("name", "kind"), RUNS)
 def test_no_start_stalls(name, kind, of_relatives):
     problem = small(name)
@@ -284,6 +284,7 @@ def test_several_classes_are_refused(name, options, remedy):
         EVERY[name](several_classes(name), **options)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [own for own in EVERY if own not in ("lp_interleaved", "kernel_alignment", "easymkl")])
 def test_or_solved(name):
     problem = several_classes(name)

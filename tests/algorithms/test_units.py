@@ -79,7 +79,7 @@ def test_tiny_costs(name, C):
     assert true_gap(machine_of(name, problem, solution), solution) <= TOL
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [name for name in EVERY if name not in ("lp_interleaved", "easymkl")])
 def test_targets_in_other_units(name):
     """Least squares P(ty) = t^2 P(y)."""

@@ -381,7 +381,7 @@ def test_classes_are_numbers_with_all_their_digits(folder, tmp_path, run):
     days = (folder / "ill.csv").read_text().replace(",ill\n", ",20230101\n").replace(",healthy", ",20230102")
     (tmp_path / "days.csv").write_text(days.replace("dose,20230101", "dose,day"))
     table, model = str(tmp_path / "days.csv"), str(tmp_path / "days.npz")
-    assert "2 classes: 20230101 (" in run(["fit", table, "--ignore", "name", *FAST, *GRID, "--save", model]).out
+    assert "2 classes: 20230101 (" in run(["fit", table, "--ignore", "name", *FAST, *ONE, "--save", model]).out
     captured = run(["predict", model, table])
     assert {row["prediction"] for row in rows(captured.out)} == {"20230101", "20230102"}
     assert int(captured.err.split()[1]) > 50
@@ -393,7 +393,7 @@ def test_variables_of_any_scale(folder, tmp_path, refused, run):
     scaled = [f"{age}e200,{dose}e-200,{ill}" for _, age, dose, ill in lines[1:] if "e" not in dose]
     (tmp_path / "scaled.csv").write_text("\n".join(["age,dose,ill", *scaled]) + "\n")
     model = str(tmp_path / "scaled.npz")
-    assert main(["fit", str(tmp_path / "scaled.csv"), *FAST, *GRID, "--save", model]) == 0
+    assert main(["fit", str(tmp_path / "scaled.csv"), *FAST, *ONE, "--save", model]) == 0
     assert int(run(["predict", model, str(tmp_path / "scaled.csv")]).err.split()[1]) > 0.8 * len(scaled)
     (tmp_path / "far.csv").write_text("age,dose\n5e201,1e200\n")
     line = refused(["predict", model, str(tmp_path / "far.csv")])

@@ -108,6 +108,7 @@ def write(path, header, rows, separator, encoding):
         csv.writer(file, delimiter=separator, lineterminator="\n").writerows([header, *rows])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore", category=UselessModelWarning)
 @pytest.mark.parametrize("name", TABLES)
 def test_two_commands_from_a_messy_table_to_predictions(name, tmp_path, run):

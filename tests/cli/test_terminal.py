@@ -318,6 +318,7 @@ runpy.run_module("mklref", run_name="__main__")
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(sys.platform == "win32", reason="os.kill ends the process there")
 @pytest.mark.parametrize(
     ("where", "ends"), [("in a destructor", (130, "mklref: interrupted\n")), ("after the work", (0, ""))]

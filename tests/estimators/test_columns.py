@@ -333,6 +333,7 @@ def test_an_approximated_kernel_may_be_0(approximation):
     np.testing.assert_allclose(model.fit(small, y).decision_function(small), scores, rtol=1e-9)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", [{}, {"center": True}, {"normalize": "spherical"}])
 def test_sparse_samples_are_as_dense_ones(three_classes, options):
     X, y, X_new = (np.where(np.abs(a) > 0.5, a, 0.0) if a.dtype.kind == "f" else a for a in three_classes)

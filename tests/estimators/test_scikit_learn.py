@@ -56,8 +56,11 @@ def data():
     return X, np.where(t > 0.1, "yes", "no"), t
 
 
-@pytest.mark.sampled(7)
-@pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda estimator: type(estimator).__name__)
+@pytest.mark.parametrize(
+    "estimator",
+    [ESTIMATORS[0], *(pytest.param(one, marks=pytest.mark.thorough) for one in ESTIMATORS[1:])],
+    ids=lambda estimator: type(estimator).__name__,
+)
 def test_passes_the_checks(estimator):
     results = check_estimator(estimator, on_skip=None)
     assert len(results) > 45

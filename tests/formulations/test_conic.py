@@ -101,7 +101,7 @@ def test_what_cannot_be_scaled_is_left_alone():
     assert balanced(make_problem(loss="one_class")) == Scaling()
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("p", [1.00001, 1.001, 4 / 3, np.sqrt(2), 3.7, 1e5])
 def test_second_order_cones_replace_power_cones(p):
     """ECOS, which refuses power cones, solves what it could not solve before, to the same value."""
@@ -169,7 +169,7 @@ def raw_point(problem) -> Point:
     return model.run(Engine("CLARABEL"))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("p", [1.0, 4 / 3, np.inf])
 @pytest.mark.parametrize("loss", PIECEWISE_QUADRATIC, ids=str)
 def test_polished_to_rounding(loss, p):
@@ -245,6 +245,7 @@ def test_the_kernel_machine_by_definition():
     np.testing.assert_allclose(margins[inside], 1.0, atol=1e-10)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("spoil", ["flipped", "uniform", "shrunk", "noise"])
 def test_no_worse_than_the_given_point_and_no_cure_for_a_wrong_one(spoil, rng):
     problem = make_problem(seed=14, C=2.0, regularizer=Lp(1))

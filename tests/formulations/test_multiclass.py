@@ -32,7 +32,7 @@ def test_every_solver_ends_at_a_certified_optimum(data, strategy, solver):
         assert again == solution.certificate
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
 @pytest.mark.parametrize("strategy", STRATEGIES)
 def test_is_one_problem_with_block_diagonal_kernels(data, strategy, loss):

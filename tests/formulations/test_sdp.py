@@ -97,7 +97,7 @@ def test_kernels_that_share_a_null_space_and_have_units_of_their_own_are_certifi
     assert solution.raw.certificate.relative_gap < 1e-5
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("solver", ["CLARABEL", "SCS"])
 @pytest.mark.parametrize("loss", ["hinge", "huber", "epsilon_insensitive", "squared"])
 def test_a_large_cost_is_certified_to_the_last_digits(loss, solver):

@@ -136,6 +136,7 @@ def test_what_is_zero_stays_zero(joint):
     np.testing.assert_array_equal(spherical.diagonals([[0.0, 0.0], [3e-3, 4e-3]]), [[0.0, 1.0]])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("storage", ["memory", "lazy"])
 @pytest.mark.parametrize("seed", range(6))
 def test_a_sample_at_the_mean_has_no_direction_whatever_rounding_makes_of_its_square(seed, storage):

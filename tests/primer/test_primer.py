@@ -354,7 +354,7 @@ def test_lanckriet_sdp_is_twice_the_signed_machine(source):
     assert certified(machine) == pytest.approx(value / 2, rel=1e-4)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("p", "q", "r"), [(1, 1, 1), (2, 2, 1), (1, 2, 1), (2, 1, 1), (1, 2, 2), (2, 1, 2)])
 @pytest.mark.parametrize("source", ["random", "real"])
 def test_kowalski_2_and_its_dual_are_mixed_norm_synthesis(source, p, q, r, rng):

@@ -156,6 +156,7 @@ NEAR_THE_EDGE: tuple[Regularizer, ...] = (
 )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("regularizer", [*FAMILIES, *NEAR_THE_EDGE], ids=str)
 def test_no_scale_and_no_exponent_overflows(regularizer):
     """Finite weights and a nonnegative Fenchel gap, without a warning; R* itself may exceed the largest float."""

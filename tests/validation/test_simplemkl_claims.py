@@ -226,11 +226,12 @@ def test_stratified_splits_keep_the_shares_and_use_every_sample_once():
     assert not np.array_equal(found[0].X, found[1].X)
 
 
+@pytest.mark.thorough
 def test_cells_of_causes_on_bundled_data(monkeypatch):
     data = load("iris")
     pair = data.take(np.flatnonzero(data.y != "setosa"))
     monkeypatch.setattr(simplemkl_table1, "two_classes", lambda name: pair)
-    config = {"data": "pima", "train": 40, "seed": 0, "group": "cause"}
+    config = {"data": "pima", "train": 60, "seed": 0, "group": "cause"}
     widths = simplemkl_table1.cause_cell({**config, "about": "widths", "between": [0.3, 30.0]})
     assert max(row["gap"] for row in widths.values()) <= 0.01
     assert widths["solve, 1e-6"]["gap"] <= 1e-6
@@ -268,7 +269,7 @@ def test_counts_have_whole_ticks():
     assert all(tick == round(tick) for tick in axes[0, 0].get_yticks())
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("simplemkl")])
 def test_quick_form_runs_and_reports(name, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("MKLREF_DATA", raising=False)
