@@ -338,17 +338,6 @@ def test_a_walk_goes_on_where_it_ends_when_its_steps_do_not_apply_any_more():
     assert steps.taken == ""
 
 
-def test_what_changes_nothing_is_walked_once():
-    steps = walk.walk(work.solved(SMALL, {})[0])
-    unchanged = {edge.name for edge in mklref.equivalences.EQUIVALENCES if edge.parameters == mklref.equivalences.NONE}
-    names = [way for _, way in steps.leaving if way in unchanged]
-    assert names
-    for name in names:
-        further = walk.walk(work.solved(replace(SMALL, walk=name), {})[0])
-        assert further.taken == name
-        assert f"{name}|{name}" not in [way for _, way in further.leaving]
-
-
 def test_every_regulariser_of_the_page_and_every_equivalence_has_a_place_in_the_graph():
     for make in states.REGULARIZERS.values():
         assert type(make(SMALL, 3)).__name__ in walk.PLACES
@@ -399,19 +388,3 @@ def test_the_page_has_a_control_for_every_choice_at_its_state_and_what_it_is_giv
     assert (sliders["C"], sliders["samples"]) == ("3", "40")
     assert 'name="groups" value="0 | 1"' in html
     assert "</script>.csv" not in html
-
-
-def test_nobody_computes_for_a_page_that_has_asked_anew():
-    pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
-    with serve.Server(serve.listen(0), "token") as server:
-        memory, stopped = server.ask("page", lambda: False)
-        answer = app.panels(SMALL, memory, stopped)
-        assert any(name == "optimum" for name, _ in answer)  # and no further
-        server.ask("another page", lambda: False)
-        assert not stopped()
-        assert server.ask("page", lambda: True)[1]()
-        assert stopped()
-        assert [name for name, _ in answer] == []
-        for k in range(serve.PAGES):
-            server.ask(str(k), lambda: False)
-        assert set(server.pages) == set(map(str, range(serve.PAGES)))

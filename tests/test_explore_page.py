@@ -270,3 +270,30 @@ def test_ctrl_c_ends_it_well_whatever_pages_do():
     for own in pages:
         own.close()
     assert (process.returncode, err) == (0, "")
+
+
+def test_nobody_computes_for_a_page_that_has_asked_anew():
+    pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
+    with serve.Server(serve.listen(0), "token") as server:
+        memory, stopped = server.ask("page", lambda: False)
+        answer = app.panels(SMALL, memory, stopped)
+        assert any(name == "optimum" for name, _ in answer)  # and no further
+        server.ask("another page", lambda: False)
+        assert not stopped()
+        assert server.ask("page", lambda: True)[1]()
+        assert stopped()
+        assert [name for name, _ in answer] == []
+        for k in range(serve.PAGES):
+            server.ask(str(k), lambda: False)
+        assert set(server.pages) == set(map(str, range(serve.PAGES)))
+
+
+def test_what_changes_nothing_is_walked_once():
+    steps = walk.walk(work.solved(SMALL, {})[0])
+    unchanged = {edge.name for edge in mklref.equivalences.EQUIVALENCES if edge.parameters == mklref.equivalences.NONE}
+    names = [way for _, way in steps.leaving if way in unchanged]
+    assert names
+    for name in names:
+        further = walk.walk(work.solved(replace(SMALL, walk=name), {})[0])
+        assert further.taken == name
+        assert f"{name}|{name}" not in [way for _, way in further.leaving]

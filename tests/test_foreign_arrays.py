@@ -5,6 +5,8 @@ Those of libraries that are not installed are played by classes that do what the
 
 from __future__ import annotations
 
+import sys
+import types
 from typing import Any
 
 import dask.array
@@ -187,3 +189,14 @@ def test_samples_are_those_that_were_given_whatever_their_owner_does_to_them():
         own += 1.0
         np.testing.assert_array_equal(stack.new(X), before)
         own -= 1.0
+
+
+def test_texts_of_numpy_are_texts():
+    """As drawn by a Generator, or out of an array: h5py wrote no problem with one."""
+    assert type(mklref.ElasticNet(0.5, np.str_("ivanov")).form) is str
+    assert type(mklref.MulticlassProblem([np.eye(3)], [0, 1, 2], strategy=np.str_("one_vs_one")).strategy) is str
+
+
+def test_matrices_are_read_while_another_thread_imports_what_knows_sparse_ones(monkeypatch):
+    monkeypatch.setitem(sys.modules, "scipy.sparse", types.ModuleType("scipy.sparse"))  # as it is at first
+    assert mklref.MulticlassProblem(np.eye(3)[None], [0, 1, 2]).n_samples == 3

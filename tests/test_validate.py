@@ -13,7 +13,6 @@ import math
 import pickle
 import re
 import sys
-import types
 from contextlib import nullcontext, suppress
 from fractions import Fraction
 from functools import partial
@@ -34,7 +33,7 @@ from mklref._validate import checked_count, checked_limits, checked_number, chec
 from mklref.estimators import table_pipeline
 from mklref.exceptions import Interrupted, InvalidParameter, InvalidType, MKLError
 from mklref.model_selection import evaluate, stability
-from mklref.regularizers import BlockNorm, ElasticNet, HalfPower, Tikhonov, WeightedLp
+from mklref.regularizers import BlockNorm, HalfPower, Tikhonov, WeightedLp
 from mklref.signed import SignedProblem
 from mklref.solution import Status
 
@@ -333,12 +332,6 @@ def test_no_mask_is_lost(argument, hidden, use):
         use(np.ma.array(hidden, mask=HIDDEN))
 
 
-def test_texts_of_numpy_are_texts():
-    """As drawn by a Generator, or out of an array: h5py wrote no problem with one."""
-    assert type(ElasticNet(0.5, np.str_("ivanov")).form) is str
-    assert type(mklref.MulticlassProblem([X @ X.T], LABELS, strategy=np.str_("one_vs_one")).strategy) is str
-
-
 def test_reached_comes_before_a_stop_and_both_before_the_limits():
     run = recorder(max_iter=1, max_time=0.0, callback=lambda record: True)
     assert run.late
@@ -396,11 +389,6 @@ def test_a_line_that_ctrl_c_has_cut_off_leaves_the_place_to_the_next_one(monkeyp
 def test_the_end_of_a_line_that_is_not_shown_runs_nothing_in_which_ctrl_c_would_be_lost():
     """Python ignores what is raised while an object ends: a solve went on after Ctrl-C."""
     assert not hasattr(Recorder("test", tol=1e-6, max_iter=1)._line, "__del__")
-
-
-def test_matrices_are_read_while_another_thread_imports_what_knows_sparse_ones(monkeypatch):
-    monkeypatch.setitem(sys.modules, "scipy.sparse", types.ModuleType("scipy.sparse"))  # as it is at first
-    assert mklref.MulticlassProblem(np.eye(3)[None], [0, 1, 2]).n_samples == 3
 
 
 def test_the_best_bounds_may_be_those_of_different_points():

@@ -120,8 +120,8 @@ def test_so_have_several_classes_and_a_start_from_a_part_of_the_samples(client, 
     y = np.digitize(SCORE, [-1.0, 1.0])
     given = mklref.MulticlassProblem(STACK, y, loss="logistic", regularizer=Lp(2), strategy="one_vs_one")
     same(solve(given, client=client), solve(given))
-    monkeypatch.setattr(solver, "_FEWEST", 20)
-    monkeypatch.setattr(solver, "_WORTH", 0.0)
+    for name, least in (("_FEWEST", 20), ("_WORTH", 0.0)):
+        monkeypatch.setattr(solver, name, least)
     many = [np.tile(one, (6, 1)) for one in L]
     given = mklref.Problem(kernels.FactorStack(many).sharded(2), np.tile(GIVEN.y, 6), regularizer="l2")
     same(solve(given, client=client), solve(given))
@@ -136,10 +136,9 @@ def test_a_stack_on_workers_answers_what_one_of_this_process_does(client, monkey
         stack, here = (one if index == slice(None) else one.part(index) for one in (there, STACK))
         assert type(stack) is (kernels.FactorStack if index == [299, 1, 1] else DistributedStack)  # others stay there
         own = v[: stack.shape[1]]
-        asked = {"transposed": [own], "gram": [own**2], "product": [w], "read": [0, 1], "block": [[0, -1], [0]]}
         stack.lengths_against(own**2)[:] = 0.0  # of what is kept for the next time this is a copy
-        asked |= {"traces": (), "largest_diagonals": (), "lengths_against": [own**2]}
-        for what, given in asked.items():
+        asked = {"transposed": [own], "gram": [own**2], "product": [w], "read": [0, 1], "block": [[0, -1], [0]]}
+        for what, given in (asked | {"traces": (), "largest_diagonals": (), "lengths_against": [own**2]}).items():
             said, known = (getattr(one, what)(*given) for one in (stack, here))
             assert np.allclose(said.toarray() if issparse(said) else said, known), what
         assert np.allclose(stack.own_diagonals, here.own_diagonals)

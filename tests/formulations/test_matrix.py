@@ -82,7 +82,7 @@ def test_all_conditions_are_covered():
     assert set(CONDITIONS) == set(DEGENERATE)
 
 
-@pytest.mark.sampled(10)  # every second regulariser is in it
+@pytest.mark.sampled(5)  # every regulariser is in it
 @pytest.mark.parametrize(("loss", "regularizer", "number"), CASES)
 def test_pair(loss, regularizer, number):
     degenerate = CONDITIONS[number % len(CONDITIONS)]
@@ -210,10 +210,9 @@ def test_each_recovery_unpolished(name, loss):
     """The point that a formulation reads off its variables and multipliers is nearly optimal by itself.
 
     Exactly one of many signs and scales is right: a wrong one leaves a gap of order 1, one of 1.01 a gap above 1e-4.
-    Above q = 2 weights are powers of small numbers, and less is known of them. Some losses meet every regulariser.
+    Above q = 2 weights are powers of small numbers, and less is known of them.
     """
-    problems = suited(name, loss, seed=7)
-    for problem in problems if loss in SOME else problems[LOSSES.index(loss) % len(problems) :][:1]:
+    for problem in suited(name, loss, seed=7):
         assert as_formulation(name).applies(problem) is None
         model = as_formulation(name).build(problem, factorize(problem.kernels))
         model.set_costs(problem.costs)

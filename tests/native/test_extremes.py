@@ -154,6 +154,19 @@ def test_logistic_losses_that_fall_to_nothing(scale, C, regularizer):
     assert len(solution.history) <= 20
 
 
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize(("scale", "C"), [(1e100, 1.0), (1.0, 1e100), (1e12, 1e12), (1e-60, 1e60)])
+def test_what_no_weights_can_separate_at_such_scales_ends_with_a_point_no_worse_than_nothing(scale, C):
+    """X'beta of order 1e-100 from beta of order 1: no double has it, so that rounding is responsible."""
+    x = np.random.default_rng(3).normal(size=(15, 1))
+    y = np.where(np.arange(15) % 3, 1.0, -1.0)
+    for regularizer in (Lp(np.inf), Lp(4 / 3), Tikhonov(1, 1.0)):
+        solution = mklref.solve(mklref.Problem([scale * (x @ x.T)], y, C=C, loss="logistic", regularizer=regularizer))
+        assert len(solution.history) < 100
+        assert solution.certificate.upper <= C * 15 * np.log(2.0) * (1 + 1e-12)
+        assert solution.status in (Status.OPTIMAL, Status.STALLED)
+
+
 @pytest.mark.parametrize("regularizer", [ConcaveBlock(SmoothedRoot(0.5)), Power(1.001)], ids=str)
 def test_one_class_problems_with_an_optimum_of_minus_infinity_are_refused(regularizer):
     """R* is infinite beyond g = 1 (or overflows): the smallest largest g, that of Lp(1), tells."""
@@ -242,7 +255,7 @@ def test_a_function_whose_lower_bound_rounding_hides_is_returned_with_one_that_i
     if not sharp:  # as if there were too many entries
         monkeypatch.setattr("mklref.certificate.numerical._sharper", lambda *_: None)
     shares, gaps = [], []
-    for seed in (0, 2, 5):
+    for seed in range(7):
         rng = np.random.default_rng(seed)
         A, B = rng.normal(size=(12, 1)), rng.normal(size=(12, 12))
         kernels, y = [1e9 * (A @ A.T), 1e-9 * (B @ B.T)], rng.normal(size=12)
@@ -250,9 +263,9 @@ def test_a_function_whose_lower_bound_rounding_hides_is_returned_with_one_that_i
         solution = mklref.solve(problem)
         shares.append(solution.objective / mklref.certify(problem, np.zeros(12), weights=np.ones(2)).upper)
         gaps.append(solution.certificate.relative_gap)
-    found = np.array(shares) < 0.999  # 0.89 to 0.95 of f = 0; which ones is up to the BLAS
+    found = np.array(shares) < 0.999  # 0.89 to 0.998 of f = 0; which ones is up to the BLAS: 6 or 7, or 4 or 5
     assert max(shares) <= 1.0
-    assert found.any()
+    assert np.count_nonzero(found) >= (4 if sharp else 2)
     assert np.max(np.array(gaps)[found]) < 0.95
 
 
@@ -268,6 +281,15 @@ def test_scales_of_the_penalty_are_those_of_the_kernels(weighted):
     factors, plain = (scale**-2, Power(1)) if weighted is WeightedL1 else (scale, Lp(1))
     overlap(solution, checked(mklref.Problem(factors[:, None, None] * stack, y, C=10.0, regularizer=plain)))
     assert len(solution.history) <= 60
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize(
+    "regularizer", [WeightedL1([1e-100, 1, 1, 1e100]), WeightedLp(1, [1e-200, 1, 1, 1e200])], ids=str
+)
+def test_scales_that_no_unit_can_bridge_end_without_a_warning(regularizer):
+    """Their squares are 400 decades apart, beyond double precision; what comes of it is certified as what it is."""
+    assert np.isfinite(honest(make_problem(regularizer=regularizer)).weights).all()
 
 
 @pytest.mark.sampled(4)
