@@ -185,9 +185,7 @@ def certified_in_domain(problem: Problem, solution: Solution, tol: float) -> Sol
     A machine whose losses have kinks may have dual variables of any length; weights are optimal with those in dom R*.
     """
     regularizer, bounds = problem.regularizer, solution.certificate
-    if problem.intercept_cost or regularizer.supercoercive:
-        return solution
-    if regularizer.dual_scale(_longest(problem, solution.dual_coef)) == 1.0:
+    if problem.intercept_cost or regularizer.dual_scale(_longest(problem, solution.dual_coef)) == 1.0:
         return solution
     moved = in_domain(problem, solution, _INSIDE)
     if moved is solution:

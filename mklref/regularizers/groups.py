@@ -271,6 +271,7 @@ def group_owners(groups: Sequence[Sequence[int]]) -> Any:
 def _partition(groups: Any) -> tuple[tuple[int, ...], ...]:
     """The groups as tuples of integers, if they are a partition of 0..M-1."""
     try:
+        groups = tuple(map(tuple, groups))
         tuples = tuple(tuple(map(index, group)) for group in groups)
         if any(isinstance(kernel, bool) for group in groups for kernel in group):
             raise TypeError("True is no index")

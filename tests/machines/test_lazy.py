@@ -328,10 +328,10 @@ def test_a_machine_ends_where_its_value_is_enough(data, monkeypatch, storage, pr
     X, y, values = data
     targets = y if problem is Problem else np.digitize(values, [-0.3, 0.3])
     targets = np.random.default_rng(0).permutation(targets)  # which takes many steps to learn
-    kernels = gaussian([1.0, 3.0]).fit(X[:80], storage=storage, **({"cache": 0} if storage == "lazy" else {}))
+    kernels = gaussian([1.0, 3.0]).fit(X[:150], storage=storage, **({"cache": 0} if storage == "lazy" else {}))
     values, steps = [], []
     for share in (None, 2.0, 0.5):
-        machine = machine_for(problem(kernels, targets[:80], C=1e5))
+        machine = machine_for(problem(kernels, targets[:150], C=1e5))
         machine.move(np.array([0.4, 0.6]))
         for _ in range(2):  # the first is a loose one
             machine.solve(1e-6, *(() if share is None else (share * values[0],)))

@@ -241,6 +241,7 @@ def test_limits_are_continuous(close, limit):
         (lambda: Groups(3, 0, 1), "sequence"),
         (lambda: Groups([["a"]], 0, 1), "sequence"),
         (lambda: Groups([[0.9], [1.2]], 0, 1), "kernel indices, which are integers"),
+        (lambda: Groups([iter([0, True])], 0, 1), "kernel indices, which are integers"),
         (lambda: Groups(["01", "2"], 0, 1), "sequence"),
         (lambda: Groups([[np.inf]], 0, 1), "sequence"),
         (lambda: Mahalanobis([[1.0, 2.0], [2.0, 1.0]]), "smallest eigenvalue is -1"),
