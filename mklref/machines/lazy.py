@@ -109,7 +109,9 @@ class LazyMachine(SMOMachine):
         part, images = np.zeros_like(self.beta), np.zeros_like(self.forms.images)
         part[samples] = beta
         used = np.flatnonzero(part)
-        self.forms.reader.add(np.flatnonzero(self.weights), used, part[used], images)
+        kernels = np.flatnonzero(self.weights)
+        self.forms.reader.add(kernels, used, part[used], images)
+        self.rows_read += len(used) * len(kernels)
         self.likely = self.weights @ images + intercept
 
     likely: Array | None = None

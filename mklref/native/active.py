@@ -127,9 +127,20 @@ def _solved_on(
         if found is not None and found.lower > loop.best.lower:  # what is returned is certified from scratch
             loop.best.point = replace(found, beta=_on_all(machines, samples, found.beta))
         raise
+    finally:
+        loop.spend(_costs(inner, loop.problem))
     best = inner.best.point
     assert best is not None
     return best.weights, best.beta
+
+
+def _costs(inner: Loop, whole: Problem | MulticlassProblem) -> dict[str, float]:
+    """What the inner loop has spent, and the matrices of A, where they are held; its reads as passes over the whole."""
+    (M, n, _), entries = whole.kernels.shape, 0.0
+    for own in inner.machine.machines:
+        held = 0 if own.problem.kernels.costly else M * len(own.beta)
+        entries += len(own.beta) * (held + own.rows_read + own.forms.rows_read)
+    return {**inner.counters(), "passes": float(entries) / (M * n * n)}
 
 
 def _begun(machine: LazyMachine, samples: Any, part: Problem, warm: bool) -> Machine:

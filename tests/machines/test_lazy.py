@@ -27,6 +27,7 @@ from mklref.kernels import (
 from mklref.kernels.reader import CachedReader
 from mklref.machines import lazy as lazy_machine, machine_for
 from mklref.machines.lazy import LazyMachine
+from mklref.machines.smo import SMOMachine
 from mklref.solution import Status
 
 FAMILY = gaussian([0.5, 1.0, 2.0, 5.0]) + linear() + polynomial(2) + per_variable(gaussian(1.0))
@@ -182,11 +183,16 @@ def machines_of(monkeypatch, after=10**9):
     return orders
 
 
-def test_the_others_are_read_once_in_a_round(separable, monkeypatch):
+def test_the_others_are_read_once_in_a_round(separable, monkeypatch, calls_of):
     """All machines are those of the samples that matter, and it is certified on all of them."""
     problem, X = separable
-    orders = machines_of(monkeypatch)
+    orders, solved = machines_of(monkeypatch), calls_of(SMOMachine, "solve", lambda machine, *_: machine)
     found = solve(problem, tol=1e-5)
+    counters = found.history.counters
+    assert counters["machines"] == len(solved)
+    assert counters["inner_steps"] == sum(machine.steps for machine in set(solved))
+    assert counters["inner_steps"] == found.history.column("inner_steps").sum()
+    assert 0.8 < counters["passes"] / (problem.kernels.evaluated / 3 / 1200**2) < 1.2
     assert found.status is Status.OPTIMAL
     assert max(orders) < 0.5 * 1200, "no machine has all samples"
     expected = solve(problem.replace(kernels=gaussian([2.0, 4.0, 8.0]).fit(X)), tol=1e-5)
@@ -217,12 +223,13 @@ def test_several_machines_have_samples_of_their_own_or_one_matrix(
     overlap(found, expected)
 
 
-def test_ctrl_c_within_a_round_returns_what_was_found_in_it(separable, monkeypatch):
+def test_ctrl_c_within_a_round_returns_what_was_found_in_it(separable, monkeypatch, calls_of):
     problem, _ = separable
-    orders = machines_of(monkeypatch, after=1)
+    orders, solved = machines_of(monkeypatch, after=1), calls_of(SMOMachine, "solve", lambda machine, *_: machine)
     with pytest.raises(Interrupted) as stopped:
         solve(problem, tol=1e-5)
     assert 0.0 < stopped.value.solution.certificate.relative_gap < 0.9, orders
+    assert stopped.value.solution.history.counters["machines"] == len(solved) - 1 > 3
 
 
 def test_a_loss_without_bounds_says_why_it_needs_memory(data):
