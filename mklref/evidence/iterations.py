@@ -128,7 +128,7 @@ class Reweighted:
             raise KeyboardInterrupt from None
         if native.certificate.is_optimal(gap):
             yield native
-        found = with_slopes(point, slopes, native.weights, log_determinant=False, tol=_POLISHED).point
+        found = with_slopes(point, slopes, log_determinant=False, tol=_POLISHED).point
         certificate = certify(mkl, found.alpha, weights=found.weights)
         yield replace(
             native,

@@ -119,20 +119,14 @@ def log_determinant_conjugate(problem: EvidenceProblem, slopes: Any) -> float:
     start = np.zeros(problem.n_kernels)
     start[present] = problem.n_samples / problem.n_kernels / z[present]  # at the minimum z'd <= n
     first = MarginalLikelihood(problem, start)
-    found = with_slopes(first, z, start, log_determinant=True, tol=_TOLERANCE)
+    found = with_slopes(first, z, log_determinant=True, tol=_TOLERANCE)
     steepest = float((found.gradient[present] / z[present]).min(initial=0.0))
     return found.value - float(found.gradient @ found.x) + problem.n_samples * steepest
 
 
-def with_slopes(
-    first: MarginalLikelihood, slopes: Array, start: Array, *, log_determinant: bool, tol: float
-) -> WithSlopes:
-    """The minimum over the weights, at the noise of a point; Newton's method from `start`, or from the point.
-
-    The latter where Kbar is singular at `start`.
-    """
-    here = WithSlopes(first, slopes, log_determinant)
-    return minimise(here.moved(start) or here, tol, _MOST_STEPS)
+def with_slopes(point: MarginalLikelihood, slopes: Array, *, log_determinant: bool, tol: float) -> WithSlopes:
+    """The minimum over the weights, at the noise of a point, from which Newton's method starts."""
+    return minimise(WithSlopes(point, slopes, log_determinant), tol, _MOST_STEPS)
 
 
 class WithSlopes:
