@@ -31,8 +31,6 @@ from mklref.solution import Solution, Status, in_domain
 _ROUNDS = 4
 _ENOUGH = 1e-14
 """Relative gap at which there is nothing left to improve."""
-_AND_AFTER = 1.25
-"""Times the rounding of q before a Newton step: there is a little more of it after."""
 _FEW = 10
 """Kernels of noise that are left out in turn, each of which takes a certificate."""
 _HALF = 0.6
@@ -120,7 +118,7 @@ def _below_the_kinks(problem: Problem, point: Point) -> Iterator[Point]:
     That of a kernel with a small weight may be large. A smaller q_m costs theta_m dq_m, and less beta the largest dq/q.
     """
     squares, noise = _squares(problem, point)
-    inside = Rescaled.of(problem.regularizer, np.sqrt(1.0 + _AND_AFTER * quotient(noise, squares)))
+    inside = Rescaled.of(problem.regularizer, np.sqrt(1.0 + quotient(noise, squares)))
     if inside.polyhedral(problem.n_kernels) is not None:
         yield from _finite(newton(problem, inside, point))
 
