@@ -256,11 +256,21 @@ CASES = ({}, {"ridge": 3.0}, {"ridge": 0.1}, {"rank": 2}, {"spread": 4})
 def test_one_cut_reaches_the_minimum_of_the_model(regularizer, rng):
     """That in which each K_m is what is known of it."""
     for case in CASES:
-        q, W, theta = ridge_machine(regularizer, rng, **case)
-        found = newton(regularizer, q, W, theta)
-        assert np.all(found >= 0.0)
-        value, error = minimum_by_cvxpy(regularizer, q, W, theta)
-        assert model(regularizer, q, W, theta, found) == pytest.approx(value, abs=error + 2e-6 * (1.0 + q @ theta))
+        assert_minimum(regularizer, *ridge_machine(regularizer, rng, **case))
+
+
+def assert_minimum(regularizer, q, W, theta):
+    found = newton(regularizer, q, W, theta)
+    assert np.all(found >= 0.0)
+    value, error = minimum_by_cvxpy(regularizer, q, W, theta)
+    assert model(regularizer, q, W, theta, found) == pytest.approx(value, abs=error + 2e-6 * (1.0 + q @ theta))
+
+
+def test_the_model_is_quadratic_as_long_as_the_conjugate_is_infinite(rng):
+    regularizer = next(one for one in CURVED if not one.supercoercive)
+    q, W, theta = ridge_machine(regularizer, rng)
+    assert np.isinf(regularizer.conjugate(np.sqrt(q)))
+    assert_minimum(regularizer, q, W, theta)
 
 
 def test_the_way_leads_on_from_weights_of_0():
