@@ -112,11 +112,13 @@ def test_scores_that_steps_have_left_off_are_computed_anew(monkeypatch):
     assert solution.status is Status.OPTIMAL
 
 
-def test_a_part_of_the_samples_and_another_solution_are_starts(monkeypatch):
+def test_a_part_of_the_samples_and_another_solution_are_starts(monkeypatch, calls_of):
     monkeypatch.setattr(factored, "_WORTH", 0.0)
     monkeypatch.setattr(factored, "_FEWEST", 20)
     given = problem(losses.Hinge(), Lp(4 / 3), n=1600, ranks=(3, 5), C=0.1)
+    parts = calls_of(factored, "random_part", lambda given, k: k)
     cold = mklref.solve(given)
+    assert parts == [200]
     path = mklref.solve_path(given, C=[0.1, 0.12, 0.15])
     assert all(one.status is mklref.Status.OPTIMAL for one in [cold, *path])
     assert len(path[1].history) < len(cold.history)
