@@ -69,7 +69,8 @@ class History:
 
     records: tuple[Record, ...] = ()
     counters: dict[str, float] = field(default_factory=dict)
-    """Totals, for instance {"svm": 12, "passes": 7.5}: inner solves, reads of the kernel stack."""
+    """Totals, for instance {"svm": 12, "passes": 7.5}: inner solves, reads of the kernel stack. What comes after the
+    last record, Newton's method for the last digits or a problem that is nearly this one, is not among them."""
 
     def column(self, name: str) -> Array:
         """One field of all records as an array, for instance "relative_gap", "seconds" or "weights"."""

@@ -60,7 +60,9 @@ class RegularizationPath:
         return {name: getattr(self, name) for name in names}
 
     def __repr__(self) -> str:
-        return f"RegularizationPath(C={self.C.tolist()}, selected={self.selected.tolist()})"
+        (first, last), (before, after) = self.C[[0, -1]], self.selected[[0, -1]]
+        ends = f"C from {first:.6g} to {last:.6g}, from {before} to {after} kernels"
+        return f"RegularizationPath({len(self)} solutions, {ends})"
 
     def __len__(self) -> int:
         return len(self.solutions)

@@ -69,9 +69,8 @@ def loaded(first, last):
 
 
 def stacks(client):
-    chunks = tuple(b - a for a, b in pairwise(EDGES))
     return {
-        "dask": DistributedStack([da.from_array(one, chunks=(chunks, 2)) for one in L], client=client),
+        "dask": DistributedStack([da.from_array(one, chunks=(tuple(np.diff(EDGES)), 2)) for one in L], client=client),
         "loaded": DistributedStack([partial(loaded, a, b) for a, b in pairwise(EDGES)], client=client),
         "sparse": DistributedStack.of(kernels.FactorStack([csr_matrix(one) for one in L]), client),
     }
