@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, TypeVar
@@ -24,6 +25,8 @@ RULES = {"best": "best", "one-standard-error": "one_standard_error"}
 
 _DIGITS = 1000
 """Of an integer, at most."""
+_MOST_COSTS = 1000
+"""Of a range."""
 
 
 def add_commands(commands: Any) -> None:
@@ -138,9 +141,12 @@ names = several(str)
 def number(text: str) -> float:
     """A number, also as a fraction: 1e-6, 4/3, inf."""
     try:
-        return float(Fraction(text)) if "/" in text else float(text)
+        value = float(Fraction(text)) if "/" in text else float(text)
     except (ValueError, ArithmeticError):
         raise argparse.ArgumentTypeError(f"{text[:80]!r} is not a number") from None
+    if np.isinf(value) and "inf" not in text.lower():
+        raise argparse.ArgumentTypeError(f"{text[:80]!r} is beyond {sys.float_info.max:.2g}, the largest number")
+    return value
 
 
 def within(interval: str, says: str) -> Callable[[str], float]:
@@ -201,8 +207,10 @@ def costs(text: str) -> list[float]:
         values = several(positive)(text)
     else:
         high, colon, count = rest.partition(":")
-        if not colon or not count.isdecimal() or int(count) < 2:
-            raise argparse.ArgumentTypeError(f"{text!r} is no range; write LOW..HIGH:COUNT, such as 0.01..100:10")
+        if not colon or not count.isdecimal() or len(count) > 4 or not 2 <= int(count) <= _MOST_COSTS:
+            raise argparse.ArgumentTypeError(
+                f"{text[:80]!r} is no range; write LOW..HIGH:COUNT, such as 0.01..100:10, COUNT from 2 to {_MOST_COSTS}"
+            )
         ends = number(low), number(high)
         if not 0.0 < ends[0] < ends[1] < np.inf:
             raise argparse.ArgumentTypeError(f"{text!r}: LOW and HIGH must be positive, finite and in this order")
@@ -225,6 +233,8 @@ def pairs(items: list[str], says: str) -> list[tuple[str, str]]:
         if not name or not value:
             raise argparse.ArgumentTypeError(f"{item!r} is no {says}")
         found.append((name, value))
+    if twice := [name for name, count in Counter(name for name, _ in found).items() if count > 1]:
+        raise argparse.ArgumentTypeError(f"{twice[0]!r} is there twice; say it once")
     return found
 
 

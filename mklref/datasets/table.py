@@ -194,7 +194,7 @@ def _cells(path: Path, encoding: str, separator: str | None) -> Rows:
         raise InvalidInput(
             f"{path} is not a readable CSV file: byte {byte:#04x} is not {encoding}. Save it as UTF-8."
         ) from damaged
-    except (LookupError, TypeError) as unknown:
+    except (LookupError, TypeError, UnicodeError) as unknown:  # the latter as of UTF-16 without a mark of its order
         raise InvalidParameter(
             f"{path} cannot be read so: {unknown}. Encodings are such as 'cp1252', separators one character."
         ) from unknown

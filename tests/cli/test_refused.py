@@ -76,6 +76,12 @@ from mklref.testing.vectors.schema import record_of_problem
         (["solve", "--samples", "9" * 5000], "is neither 'all' nor an integer"),
         (["solve", "--seed", "9" * 5000], "is not a nonnegative integer"),
         (["crosscheck", "--jobs", "9" * 5000], "is not a positive integer"),
+        (["crosscheck", "--tol", "9" * 5000], "999' is beyond 1.8e+308, the largest number"),
+        (["solve", "--p", "1e400"], "'1e400' is beyond 1.8e+308, the largest number"),
+        (["solve", "--p=-" + "1" * 310], "111' is beyond 1.8e+308, the largest number"),
+        (["solve", "--tol", "1" * 300], "1... must lie in (0, 1), such as 1e-6"),
+        (["solve", "--columns", "a=number,a=flag"], "'a' is there twice; say it once"),
+        (["solve", "--kernels", "x" * 5000], "kernels: 'xxx"),
     ],
 )
 def test_bad_input_is_one_line_and_exit_code_2(refused, monkeypatch, tmp_path, arguments, message):
@@ -111,6 +117,16 @@ def test_bad_npz_files(refused, tmp_path, arrays, message):
 def test_options_that_do_not_go_with_kernels(refused, npz):
     for option in ("--kernels", "--target"):
         assert f"{option} does not go with" in refused(["crosscheck", "--data", npz[0], option, "linear"])
+
+
+def test_a_text_in_the_place_of_kernels(refused, tmp_path):
+    (tmp_path / "bad.json").write_text('{"kernels": "mine.npy", "y": [1, -1]}')
+    assert "kernels = 'mine.npy'; expected (M, n, n)" in refused(["solve", "--data", str(tmp_path / "bad.json")])
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "punycode", "undefined", "\udcff"])
+def test_a_table_that_is_not_in_the_encoding_that_is_named(refused, table, encoding):
+    assert "patients.csv cannot be read so: " in refused(["fit", table, "--encoding", encoding])
 
 
 def test_damaged_npz(refused, tmp_path):

@@ -253,6 +253,8 @@ def kernels_of(record: Mapping[str, Any]) -> Any:
     if isinstance(record["kernels"], KernelStack):
         return record["kernels"]
     matrices = _array(record["kernels"], "kernels")
+    if not matrices.ndim:
+        raise InvalidInput(f"kernels = {shown(matrices.item())}; expected (M, n, n).")
     if "kernels_dtype" not in record:
         return matrices
     given = as_float_array(matrices, "kernels")
