@@ -25,7 +25,7 @@ from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, Inv
 
 def checked_real(label: str, value: Any, remedy: str) -> float:
     """`value` as a float if it is a real number, infinite or NaN included; an integer beyond float64 is infinite."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Real):
+    if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(value, numbers.Real):
         raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); {remedy}")
     number: Any = value
     try:
@@ -60,12 +60,12 @@ def check_field(thing: Any, name: str, interval: str, remedy: str) -> None:
 
 
 def shown(value: Any) -> str:
-    """How a message prints a value: shortened, however long it is."""
+    """How a message prints a value: on one line, and shortened, however long it is."""
     try:
         text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "an integer beyond 1e+30"
     except ValueError:  # Python writes no integer of more than 4300 digits
         text = f"{type(value).__name__} of an integer beyond 1e+30"
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return text if len(text := " ".join(text.split())) <= 60 else f"{text[:57]}..."
 
 
 def counted(count: int, noun: str) -> str:
@@ -92,7 +92,7 @@ def checked_tolerance(label: str, value: Any, meaning: str = "a relative duality
 
 def checked_count(label: str, value: Any, least: int, remedy: str) -> int:
     """`value` as an int; `InvalidType` if it is none, `InvalidParameter` below `least` or from 2^63 on."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, numbers.Integral):
+    if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(value, numbers.Integral):
         raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); give an integer: {remedy}")
     if int(value) >= 2**63:
         raise InvalidParameter(f"{label} = {shown(value)} must be below 2^63: {remedy}")

@@ -62,6 +62,7 @@ NONSENSE = [
     10**400,
     10**5000,
     [10**5000],
+    np.timedelta64(2, "s"),
     np.ma.masked_array([1.0, 2.0], [False, True]),
     b"x",
     [[1], [2, 3]],

@@ -111,6 +111,8 @@ def best_single_kernel(
     """
     corners = np.eye(problem.n_kernels)
     if folds is None:
+        if rng is not None:
+            checked_rng(rng)
         return min((train(problem, corner) for corner in corners), key=lambda solution: solution.objective)
     _require_one_machine("best_single_kernel with folds", problem)
     parts = _parts(problem, folds, rng)

@@ -149,6 +149,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
     def _require_targets(self, y: Any) -> None:
         if len(np.unique(y)) < 2:
             raise InvalidTarget(f"y holds one class, {y.tolist()[0]!r}; give samples of at least two classes.")
+        given = self.class_weight  # before a search copies it, which no generator survives
+        if not (given is None or isinstance(given, Mapping) or (isinstance(given, str) and given == "balanced")):
+            raise InvalidParameter(f"class_weight = {shown(given)}; give a dict of classes to weights, or 'balanced'.")
 
     def _parts(self, grams: KernelStack, y: Any, weight: Array | None) -> list[Part]:
         self.classes_, members = np.unique(y, return_inverse=True)
@@ -178,8 +181,6 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         if isinstance(given, str) and given == "balanced":
             sums = np.bincount(members, weights=weight)
             return np.asarray(sums.sum() / (len(sums) * sums))
-        if not isinstance(given, Mapping):
-            raise InvalidParameter(f"class_weight = {shown(given)}; give a dict of classes to weights, or 'balanced'.")
         classes = set(self.classes_)
         unknown = [label for label in given if label not in classes]
         if unknown and not classes <= set(given):  # of a part of the samples some classes are not there

@@ -234,7 +234,7 @@ def _values_of_C(Cs: Any) -> Array:
 
 def _norms(norms: Any) -> list[Any]:
     norms = norms.tolist() if isinstance(norms, np.ndarray) else norms
-    given = list(norms) if isinstance(norms, Sequence) and not isinstance(norms, str) else [norms]
+    given = list(norms) if isinstance(norms, Sequence) and not isinstance(norms, str | bytes) else [norms]
     if not given:
         raise InvalidParameter("norms is empty; give at least one, for instance [1, 4/3, 2].")
     return given

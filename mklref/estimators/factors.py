@@ -119,8 +119,8 @@ def checked_approximation(approximation: Any) -> None:
     """Refuse what is neither None, nor a number of columns, nor Nystroem."""
     if approximation is None:
         return
-    if isinstance(approximation, int | np.integer) and approximation is not True:
-        checked_count("approximation", int(approximation), 1, "columns of each factor.")
+    if isinstance(approximation, int | np.integer) and not isinstance(approximation, bool):
+        checked_count("approximation", approximation, 1, "columns of each factor.")
         return
     if not isinstance(approximation, Nystroem):
         raise InvalidType(

@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 
 from mklref._typing import Array
+from mklref._validate import shown
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels.base import KernelFamily, Union, total
 from mklref.kernels.columns import on, per_group, per_variable
@@ -307,4 +308,4 @@ def _number(text: str, kind: type) -> Any:
 
 
 def _misread(item: str, reason: str) -> InvalidParameter:
-    return InvalidParameter(f"kernels: {item!r} is not understood: {reason}.")
+    return InvalidParameter(f"kernels: {shown(item)} is not understood: {reason}.")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mklref._validate import shown
 from mklref.exceptions import InvalidParameter, InvalidType, MKLError
 from mklref.losses.base import Costs, Loss, QuadraticDual
 from mklref.losses.classification import DensityLevelSet, Hinge, Logistic, OneClass, SquaredHinge
@@ -43,16 +44,16 @@ def as_loss(loss: str | Loss) -> Loss:
         raise InvalidType(f"loss is {type(loss).__name__}; give a name or an instance of mklref.losses.Loss.")
     name, colon, value = loss.partition(":")
     if name not in LOSSES:
-        raise InvalidParameter(f"loss = {loss!r} is unknown; known names: {', '.join(LOSSES)}.")
+        raise InvalidParameter(f"loss = {shown(loss)} is unknown; known names: {', '.join(LOSSES)}.")
     kind: Callable[..., Loss] = LOSSES[name]
     try:
         return kind(float(value)) if colon else kind()
     except TypeError:
-        raise InvalidParameter(f"loss = {loss!r}: {name} has no parameter.") from None
+        raise InvalidParameter(f"loss = {shown(loss)}: {name} has no parameter.") from None
     except ValueError as invalid:
         if isinstance(invalid, MKLError):
             raise
-        raise InvalidParameter(f"loss = {loss!r}: {value!r} is no number.") from None
+        raise InvalidParameter(f"loss = {shown(loss)}: {shown(value)} is no number.") from None
 
 
 __all__ = [

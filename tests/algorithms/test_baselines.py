@@ -181,6 +181,7 @@ def test_baselines_do_not_mind_the_regularizer():
         (lambda: easymkl(make_problem(), lam=1.0), InvalidParameter, "lam = 1.0 must lie in (0, 1)"),
         (lambda: kernel_alignment(make_problem(loss="one_class")), NotApplicable, "made for labels or real targets"),
         (lambda: best_single_kernel(make_problem(), folds=3), InvalidType, "rng is None; give a numpy Generator"),
+        (lambda: best_single_kernel(make_problem(), rng=3), InvalidType, "rng is 3; give a numpy Generator"),
         (lambda: _folded(1), InvalidParameter, "folds = 1 must be an integer in [2, 25]"),
         (lambda: _folded(26), InvalidParameter, "folds = 26 must be an integer in [2, 25]"),
         (lambda: _folded(3, loss="one_class"), NotApplicable, "with folds is made for labels or real targets"),

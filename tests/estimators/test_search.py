@@ -205,6 +205,8 @@ def test_saved_as_the_chosen_model(samples, tmp_path):
         ),
         ({"scoring": "acuracy"}, InvalidParameter, "acuracy"),
         ({"kernels": "rfb(1)"}, InvalidParameter, "'rfb"),
+        ({"class_weight": iter([1])}, InvalidParameter, "class_weight = <list_iterator .*; give a dict of classes"),
+        ({"norms": b"x"}, InvalidType, "norm is b'x'"),
     ],
 )
 def test_what_is_refused(samples, parameters, error, message):
