@@ -19,7 +19,7 @@ import numpy as np
 from mklref._files import checked_path, ending
 from mklref._typing import Array
 from mklref._untrusted import gzip_size, limit, lines_of, require_room
-from mklref._validate import checked_flag, checked_words, counted
+from mklref._validate import checked_flag, checked_words, counted, shown
 from mklref.datasets.record import Dataset
 from mklref.exceptions import InvalidInput, InvalidParameter
 
@@ -61,9 +61,9 @@ def read_csv(
         )
     unknown = sorted(set(ignore) - set(header))
     if unknown:
-        raise InvalidParameter(f"ignore names {unknown[0]!r}, no column of {path}; its columns: {_first(header)}.")
-    if target is not None and target not in header:
-        raise InvalidParameter(f"target = {target!r} is no column of {path}; its columns: {_first(header)}.")
+        raise InvalidParameter(f"ignore names {shown(unknown[0])}, no column of {path}; its columns: {_first(header)}.")
+    if target is not None and not (isinstance(target, str) and target in header):
+        raise InvalidParameter(f"target = {shown(target)} is no column of {path}; its columns: {_first(header)}.")
     column, left_out = len(header) - 1 if target is None else header.index(target), set(ignore)
     used = [j for j, name in enumerate(header) if j != column and name not in left_out]
     if not used or header[column] in ignore:

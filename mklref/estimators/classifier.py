@@ -184,12 +184,12 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
         classes = set(self.classes_)
         unknown = [label for label in given if label not in classes]
         if unknown and not classes <= set(given):  # of a part of the samples some classes are not there
-            there = ", ".join(repr(label) for label in self.classes_.tolist()[:8])
-            raise InvalidParameter(f"class_weight names {unknown[0]!r}, which is no class; there are {there}.")
+            there = ", ".join(shown(label) for label in self.classes_.tolist()[:8])
+            raise InvalidParameter(f"class_weight names {shown(unknown[0])}, which is no class; there are {there}.")
         weights = np.ones(len(classes))
-        for k, label in enumerate(self.classes_):
-            name, says = f"class_weight[{self.classes_.tolist()[k]!r}]", "to do without a class leave its samples out."
-            weights[k] = checked_positive(name, given.get(label, 1.0), says)
+        says = "to do without a class leave its samples out."
+        for k, (label, plain) in enumerate(zip(self.classes_, self.classes_.tolist(), strict=True)):
+            weights[k] = checked_positive(f"class_weight[{shown(plain)}]", given.get(label, 1.0), says)
         return weights
 
     def decision_function(self, X: Any) -> Array:

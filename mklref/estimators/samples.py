@@ -27,7 +27,7 @@ from sklearn.utils.validation import check_array, validate_data
 
 from mklref._typing import Array
 from mklref._untrusted import free_memory
-from mklref._validate import as_array, checked_number, is_sparse, require_read, require_unmasked
+from mklref._validate import as_array, checked_number, is_sparse, require_read, require_unmasked, shown
 from mklref.estimators.blocks import rows_as_bytes
 from mklref.exceptions import (
     ConstantKernelWarning,
@@ -164,12 +164,14 @@ def checked_weights(sample_weight: Any, n: int) -> Array | None:
     require_unmasked(sample_weight=sample_weight)
     if isinstance(sample_weight, str):
         raise InvalidType(
-            f"sample_weight is {sample_weight!r}; give a number for each sample, or a classifier class_weight."
+            f"sample_weight is {shown(sample_weight)}; give a number for each sample, or a classifier class_weight."
         )
     if isinstance(sample_weight, numbers.Number):
         remedy = "one number is the weight of every sample."
         sample_weight = np.full(n, checked_number("sample_weight", sample_weight, "[0, inf)", remedy))
     given = (as_array if isinstance(sample_weight, list | tuple) else readable)(sample_weight, "sample_weight")
+    if getattr(getattr(given, "dtype", None), "kind", "f") in "USmM":  # which scikit-learn would convert
+        raise InvalidType(f"sample_weight holds {given.dtype}, no numbers; give a number for each sample.")
     with own_errors():
         weight = check_array(given, ensure_2d=False, dtype=np.float64, input_name="sample_weight")
     if weight.shape != (n,):

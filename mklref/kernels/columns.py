@@ -46,7 +46,8 @@ def on(group: str | int, columns: Columns, family: KernelFamily) -> KernelFamily
         the data.
     """
     require_family("on", family)
-    if isinstance(group, bool) or not isinstance(group, str | int | np.integer):
+    long = isinstance(group, int) and abs(group) >= 10**30
+    if long or isinstance(group, bool) or not isinstance(group, str | int | np.integer):
         raise InvalidType(f"group is {shown(group)} ({type(group).__name__}); give its name as a text, or a number.")
     chosen: tuple[Any, ...] = tuple(columns) if several(columns) else (columns,)  # type: ignore[arg-type]
     if not chosen or not all(isinstance(one, str | int | np.integer) and not isinstance(one, bool) for one in chosen):

@@ -173,7 +173,7 @@ def as_declaration(supports: Any, solver: Any) -> Declaration:
     if declared is None:
         return Supports()
     if not callable(declared):
-        raise InvalidType(f"supports is {declared!r}; give a mklref.testing.Supports(...) or a function of a Problem.")
+        raise InvalidType(f"supports is {shown(declared)}; give a mklref.testing.Supports or a function of a Problem.")
 
     def reason(problem: Problem) -> str:
         said = declared(problem)

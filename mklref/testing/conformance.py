@@ -16,7 +16,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from mklref._display import outwards
-from mklref._validate import checked_tolerance
+from mklref._validate import checked_tolerance, shown
 from mklref.exceptions import InvalidType, NotApplicable
 from mklref.problem import Problem
 from mklref.testing.answer import Declaration, as_answer, as_declaration
@@ -74,7 +74,9 @@ def check_solver(
     testing has four lines that run it in a process of its own, with a time limit.
     """
     if not callable(solver):
-        raise InvalidType(f"solver is {solver!r}; give a function of a mklref.Problem.")
+        raise InvalidType(f"solver is {shown(solver)}; give a function of a mklref.Problem.")
+    if progress is not None and not callable(progress):
+        raise InvalidType(f"progress is {shown(progress)}; give a function of number, count and name, or None.")
     tol = checked_tolerance("tol", tol)
     declaration = as_declaration(supports, solver)
     cases = select(upto, include, exclude)

@@ -147,6 +147,8 @@ def test_csv_that_is_none(csv, tmp_path):
         (lambda path: datasets.read_frame(None), "path is None"),
         (lambda path: kernels.gene_sets(None), "path is None"),
         (lambda path: datasets.read_csv(path, ignore=3), "ignore is 3"),
+        (lambda path: datasets.read_csv(path, 10**5000), "target = an integer beyond 1e.30 is no column"),
+        (lambda path: datasets.read_csv(path, np.ones(2)), r"target = array\(\[1., 1.\]\) is no column"),
         (lambda path: datasets.read_csv(path, missing="no"), "missing is 'no'"),
         (lambda path: datasets.read_samples(path, None), "features is None"),
         (lambda path: next(datasets.read_frames(path, rows=0)), "rows = 0 must be an integer of at least 1"),

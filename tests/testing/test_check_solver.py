@@ -187,6 +187,8 @@ def test_flags_names_and_patterns_select():
         ({"tol": 0}, InvalidParameter, "tol = 0 must lie in"),
         ({"tol": 1.5}, InvalidParameter, "tol = 1.5 must lie in"),
         ({"supports": "hinge"}, InvalidType, "supports is 'hinge'; give a"),
+        ({"supports": 10**5000}, InvalidType, "supports is an integer beyond 1e.30; give a"),
+        ({"progress": 1}, InvalidType, "progress is 1; give a function of number, count and name"),
     ],
 )
 def test_wrong_arguments_are_errors(arguments, error, said):
