@@ -144,7 +144,8 @@ def read_archive(
     except MKLError:
         raise
     except _ARCHIVE_DAMAGE as damaged:
-        raise UnsafeFile(f"{path} is not a readable .npz file: {damaged}.") from damaged
+        what = str(damaged).rstrip(".") or "it ends too early"
+        raise UnsafeFile(f"{path} is not a readable .npz file: {what}.") from damaged
     return arrays, _facts(arrays.pop(_FACTS, None), path)
 
 
