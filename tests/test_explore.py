@@ -25,8 +25,9 @@ NOTHING = replace(SMALL, data="diabetes", kernels="linear", loss="one_class", p=
 
 @pytest.fixture(autouse=True)
 def patience(monkeypatch):
-    """No test depends on a clock: what is shown at once is finished."""
-    monkeypatch.setattr(work, "SOLVING", 1e3)
+    """No test depends on a clock: what is shown at once is finished, and a hand soon rests."""
+    for name, seconds in (("SOLVING", 1e3), ("REST", 0.05), ("PAUSE", 0.06)):
+        monkeypatch.setattr(work, name, seconds)
 
 
 def test_an_address_holds_every_state():
@@ -190,8 +191,9 @@ def test_pictures_hold_the_numbers():
     np.testing.assert_allclose(parts.sum(axis=0) + shown.solution.intercept, f, atol=1e-12)
 
 
-def test_ranges_that_are_not_known_leave_their_reason_and_the_rest_of_the_page():
+def test_ranges_that_are_not_known_leave_their_reason_and_the_rest_of_the_page(monkeypatch):
     pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
+    monkeypatch.setattr(work, "_stated", lambda *_: work.Stated(None, 0.0, "nothing"))  # which takes longest
     said = list(app.panels(NOTHING, {}, lambda: False))
     assert [html for name, html in said if name == "optimum"][-1].count("Ranges of the weights are not known") == 1
     assert said[-1][0] == "values"

@@ -96,9 +96,9 @@ def exact_loss(loss, t: Fraction, y: Fraction) -> Fraction:
 def losses_from_above(rng):
     """At both ends of every interval, and never by more than rounding at points."""
     for loss in (*LOSSES, Huber(1e-3), Pinball(0.9)):
-        y = random_targets(rng, 200, loss)
-        t = rng.normal(size=200) * 10.0 ** rng.integers(-3, 2, size=200)
-        for width in (np.zeros(200), rng.exponential(size=200)):
+        y = random_targets(rng, 100, loss)
+        t = rng.normal(size=100) * 10.0 ** rng.integers(-3, 2, size=100)
+        for width in (np.zeros(100), rng.exponential(size=100)):
             interval = Interval(t, t + width)
             found = fractions(loss_terms.primal_losses(loss, interval, y))
             ends = [
@@ -180,7 +180,7 @@ def penalties_from_above(rng):
     with localcontext(PRECISE):
         for p in EXPONENTS:
             inverse = Fraction(0) if np.isinf(p) else 1 / Fraction(p)
-            for _ in range(6):
+            for _ in range(3):
                 M = int(rng.integers(1, 6))
                 x = fractions(rng.uniform(size=M) * 10.0 ** rng.integers(-12, 3, size=M))
                 primal, dual = norm(x, 1 + inverse), norm(x, 1 - inverse)

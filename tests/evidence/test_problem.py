@@ -92,10 +92,10 @@ def test_default_weights_share_the_mean_square():
 
 @pytest.mark.parametrize("degenerate", ["generic", "low_rank", "zero_kernel"])
 def test_covariance_of_simulated_targets(degenerate):
-    """y ~ N(0, s I + sum theta_m K_m): 500 draws, each entry within five standard errors."""
+    """y ~ N(0, s I + sum theta_m K_m): 250 draws, each entry within five standard errors."""
     problem = make_model(n=4, degenerate=degenerate)
     theta, rng = np.array([1.0, 0.3, 2.0]), np.random.default_rng(5)
-    ys = np.array([simulate(problem.kernels, theta, 0.2, rng)[1] for _ in range(500)])
+    ys = np.array([simulate(problem.kernels, theta, 0.2, rng)[1] for _ in range(250)])
     expected = problem.covariance(theta, 0.2)
     error = np.sqrt((np.outer(np.diag(expected), np.diag(expected)) + expected**2) / len(ys))
     assert np.all(np.abs(ys.T @ ys / len(ys) - expected) < 5 * error)

@@ -101,8 +101,8 @@ def test_two_stationary_points_and_what_restarts_do():
     assert np.ptp(several.restart_objectives) > 0.01
     assert several.objective == several.restart_objectives.min()
     assert several.objective == pytest.approx(objective_by_definition(problem, several.weights, 0.0025), rel=1e-8)
-    again = solve(problem, restarts=11, rng=np.random.default_rng(1))
-    np.testing.assert_array_equal(several.restart_objectives, again.restart_objectives)
+    again = solve(problem, restarts=3, rng=np.random.default_rng(1))
+    np.testing.assert_array_equal(several.restart_objectives[:4], again.restart_objectives)
 
 
 def test_a_drawn_start_that_float64_does_not_hold_loses_no_other():

@@ -150,16 +150,19 @@ def test_who_interrupts_the_last_digits_has_what_was_certified_before_them(monke
 
 def test_a_path_that_ends_beside_the_targets_goes_on_by_way_of_the_matrices(monkeypatch):
     """Where its active set is not that of the solution: the gap was 3e-5 and more."""
-    given = through_the_targets("hinge", 1e9, 1, seed=11)
+    given, honest = through_the_targets("hinge", 1e9, 1, seed=11), mklref.factored.solve_factored
+    paths = []
+    monkeypatch.setattr(mklref.factored, "solve_factored", lambda *_, **o: paths.append(honest(*_, **o)) or paths[-1])
     found = mklref.solve(given)
     assert (found.status, found.solver) == (Status.OPTIMAL, "factored")
     assert mklref.certify(given, found, rigorous=True).is_optimal(1e-6)
     assert mklref.solve(given, max_iter=3).status is Status.ITERATION_LIMIT
-    monkeypatch.setattr(tuning, "ENTRIES", 799)  # of 800
-    stalled = mklref.solve(given)
+    stalled = paths[0]
     assert stalled.status is Status.STALLED
-    monkeypatch.setattr(tuning, "ENTRIES", 800)
     monkeypatch.setattr(mklref.factored, "solve_factored", lambda *_, **__: stalled)
+    monkeypatch.setattr(tuning, "ENTRIES", 799)  # of 800
+    assert mklref.solve(given) is stalled
+    monkeypatch.setattr(tuning, "ENTRIES", 800)
     assert mklref.solve(given, client="with the same rows").certificate == found.certificate
 
     monkeypatch.setattr(kernels.FactorStack, "dense", Mock(side_effect=MemoryError))

@@ -151,6 +151,8 @@ def root(v: float, step: float) -> float:
         context.prec = 60
         low, high = decimal.Decimal(v), decimal.Decimal(v) + decimal.Decimal(step)
         for _ in range(260):
+            if float(low) == float(high):
+                break
             middle = (low + high) / 2
             share = 1 / (1 + middle.exp()) if middle < 10_000 else decimal.Decimal(0)
             low, high = (middle, high) if middle - decimal.Decimal(step) * share < decimal.Decimal(v) else (low, middle)

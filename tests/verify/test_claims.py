@@ -80,6 +80,7 @@ def test_bounds_that_are_the_objectives_are_confirmed():
 SHARP = [*((loss, Tikhonov(1.5, 0.7)) for loss in LOSSES), *(("squared", own) for own in REGULARIZERS)]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("side", ["lower", "upper"])
 @pytest.mark.parametrize(("loss", "regularizer"), SHARP, ids=str)
 def test_a_bound_that_is_too_sharp_by_1e_10_is_refuted(loss, regularizer, side):

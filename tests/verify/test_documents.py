@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 
 import pytest
 from certificate.points import REGULARIZERS, changed
@@ -84,16 +85,28 @@ STATEMENTS = {
 }
 
 
+@pytest.fixture(scope="module")
+def confirmed(tmp_path_factory):
+    """A function: a file of a true certificate for a loss or a regulariser, its data beside it, and what it said."""
+
+    @cache
+    def file(own):
+        folder = tmp_path_factory.mktemp("confirmed")
+        options = {"regularizer": Lp(2), "loss" if isinstance(own, str) else "regularizer": own}
+        problem = make_problem(n=8, seed=1, **options)
+        certify(problem, 0.01 * problem.y, rigorous=True).save(folder / "c.json", data=folder / "c.npz")
+        assert verify.main([str(folder / "c.json")]) == 0
+        return folder / "c.json", (folder / "c.json").read_text()
+
+    return file
+
+
 @pytest.mark.parametrize("lie", STATEMENTS)
-def test_statements_out_of_range_state_no_problem(lie, tmp_path, capsys):
+def test_statements_out_of_range_state_no_problem(lie, confirmed, capsys):
     own, path, to, message = STATEMENTS[lie]
-    options = {"regularizer": Lp(2), "loss" if isinstance(own, str) else "regularizer": own}
-    problem = make_problem(n=8, seed=1, **options)
-    certify(problem, 0.01 * problem.y, rigorous=True).save(tmp_path / "c.json", data=tmp_path / "c.npz")
-    assert verify.main([str(tmp_path / "c.json")]) == 0
-    facts = changed(json.loads((tmp_path / "c.json").read_text()), *path, to=to)
-    (tmp_path / "c.json").write_text(json.dumps(facts))
-    assert verify.main([str(tmp_path / "c.json")]) == 2
+    file, said = confirmed(own)
+    file.write_text(json.dumps(changed(json.loads(said), *path, to=to)))
+    assert verify.main([str(file)]) == 2
     assert re.search(f"cannot be read: .*{message}", capsys.readouterr().err)
 
 
