@@ -206,6 +206,8 @@ def test_names_that_no_file_can_have_are_named(path):
 
 
 WRITERS = {"savez", "savez_compressed", "savetxt", "tofile", "savefig", "savemat"}
+NAMES = {"open", "File", "write_text", "write_bytes", "save", *WRITERS}
+MAY_WRITE = re.compile(rf"\b({'|'.join(NAMES)})\s*\(")  # most files need no tree to see that they do not
 
 
 def writes_directly(tree: ast.AST) -> list[int]:
@@ -215,7 +217,7 @@ def writes_directly(tree: ast.AST) -> list[int]:
         if not isinstance(node, ast.Call):
             continue
         name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        if name not in {"open", "File", "write_text", "write_bytes", "save", *WRITERS}:
+        if name not in NAMES:
             continue
         values = [*node.args, *(keyword.value for keyword in node.keywords)]
         modes = [value.value for value in values if isinstance(value, ast.Constant) and isinstance(value.value, str)]
@@ -240,8 +242,9 @@ def test_nothing_in_the_package_or_its_validation_writes_past_the_one_helper():
     for root in (Path(mklref.__file__).parent, Path(__file__).parent.parent / "validation"):
         for path in sorted(root.rglob("*.py")):
             where = path.relative_to(root.parent).as_posix()
-            if where not in kept and not where.startswith("validation/attack/"):
-                found += [f"{where}:{line}" for line in writes_directly(ast.parse(path.read_text(encoding="utf-8")))]
+            text = path.read_text(encoding="utf-8")
+            if where not in kept and not where.startswith("validation/attack/") and MAY_WRITE.search(text):
+                found += [f"{where}:{line}" for line in writes_directly(ast.parse(text))]
     assert not found
 
 

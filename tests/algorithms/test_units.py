@@ -70,6 +70,7 @@ def test_other_units(name, changes, options):
                 assert np.array_equal(other.history.column(bound), unit * one.history.column(bound))
 
 
+@pytest.mark.sampled(2)
 @every
 @pytest.mark.parametrize("C", [1e-9, 1e-40])
 def test_tiny_costs(name, C):

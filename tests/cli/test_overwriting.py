@@ -63,7 +63,7 @@ def test_the_table_of_this_test_has_every_output():
     assert found == {(command.partition(",")[0], option) for command, option in CASES}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("force", [[], ["--force"]])
 @pytest.mark.parametrize("spelling", ["same", "absolute", "detour", "link", "hard link", "linked folder"])
 @pytest.mark.parametrize(("command", "option"), CASES)

@@ -48,7 +48,7 @@ def exact_gradient(problem: EvidenceProblem, weights: np.ndarray, noise: float) 
 def test_beside_little_noise_the_residual_is_exact_and_the_end_stationary(rng):
     """One kernel vv': its residual in closed form. As it stands the covariance says 1e-7 of some, where it is 1e-4."""
     wrong, errors = 0, []
-    for _ in range(20):
+    for _ in range(12):
         v, y = rng.integers(1, 6, 4).astype(float), rng.integers(-5, 6, 4).astype(float)
         problem = EvidenceProblem([np.outer(v, v)], y, 2.0 ** -rng.integers(15, 34))
         solution = solve(problem)
@@ -62,7 +62,7 @@ def test_beside_little_noise_the_residual_is_exact_and_the_end_stationary(rng):
         assert solution.status is EvidenceStatus.STATIONARY
         assert exact <= 1.001e-6
         assert stationarity(problem, solution.weights).is_stationary(1e-6)
-    assert wrong > 6
+    assert wrong > 3
     assert max(errors) < 1.0
 
 

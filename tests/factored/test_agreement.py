@@ -50,6 +50,7 @@ def test_the_certificate_on_matrices_confirms_the_solver_on_factors(loss, regula
     assert same.lower == pytest.approx(solution.certificate.lower, rel=1e-9)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("loss", "regularizer"), list(zip(LOSSES, REGULARIZERS, strict=True)), ids=str)
 def test_both_solvers_agree(loss, regularizer):
     given = problem(loss, regularizer, intercept=loss.intercept == "required")

@@ -79,6 +79,7 @@ def free_of(machine):
     return set(machine.free() if isinstance(machine, SMOMachine) else range(len(machine.beta)))
 
 
+@pytest.mark.sampled(2)
 @every_machine
 def test_gradient_and_hessian_by_differences(loss, intercept):
     """dJ/dtheta_m = -q_m/2, and the columns of W'W are differences of that."""

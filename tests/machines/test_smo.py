@@ -98,6 +98,7 @@ every_variant = pytest.mark.parametrize("variant", VARIANTS.values(), ids=VARIAN
 with_and_without = pytest.mark.parametrize("equality", [True, False], ids=["equality", "free"])
 
 
+@pytest.mark.sampled(2)
 @every_variant
 @with_and_without
 @pytest.mark.parametrize("shrink_every", [2, 20])

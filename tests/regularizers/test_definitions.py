@@ -104,6 +104,7 @@ def test_the_weights_of_the_simplices_fill_the_ball_of_psi(groups, p, q, rng):
     assert regularizer.weight_penalty(1.001 * theta) == np.inf
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("groups", [*GROUPINGS, [[3, 0], [2, 1]], [[2], [0, 3, 1]]], ids=str)
 @pytest.mark.parametrize("p", [1.0, 1.5, 2.0, 40.0, np.inf])
 def test_norms_of_groups_at_once_are_those_of_each_group(groups, p, rng):

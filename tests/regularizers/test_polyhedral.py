@@ -162,6 +162,7 @@ INSTANCES = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("regularizer", INSTANCES, ids=lambda regularizer: f"{regularizer}")
 def test_laws(regularizer, law):

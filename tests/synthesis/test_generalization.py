@@ -75,6 +75,7 @@ def test_the_estimate_is_the_mean_of_its_draws_with_the_error_of_one(rng):
     assert found == pytest.approx((values.mean(), values.std(ddof=1) / np.sqrt(5)), rel=1e-12)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("p", "q", "r"), VANISHING)
 @pytest.mark.parametrize("kind", ["constant", "signs", "negative"])
 def test_proposition_2_holds(p, q, r, kind, rng):

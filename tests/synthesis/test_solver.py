@@ -159,6 +159,7 @@ def test_gap_safe_screening_never_drops_what_is_active(norm):
     assert distance <= radius + 1e-5
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("pqr", PQR)
 def test_path_from_lambda_max(pqr):
     problem = make_problem(pqr, constant=True)

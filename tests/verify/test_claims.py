@@ -20,7 +20,7 @@ from mklref.regularizers import Fixed, Groups, Lp, Tikhonov
 WEIGHTS = 1.0 + np.arange(12) % 3
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("regularizer", REGULARIZERS, ids=str)
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_true_certificates_are_confirmed(loss, regularizer):
@@ -130,7 +130,7 @@ def test_losses_and_dual_terms_are_those_of_the_library(loss, rng):
         )
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("reach", [0.0, 0.25, 3.0])
 @pytest.mark.parametrize("loss", KINKED, ids=str)
 def test_slopes_are_the_largest_within_reach_of_a_score(loss, reach, rng):
