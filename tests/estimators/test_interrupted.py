@@ -21,7 +21,7 @@ from mklref.model_selection import evaluate, stability
 GRID = {"kernels": "linear, rbf(2)", "Cs": [0.1, 1.0, 10.0], "norms": [1.0, 2.0], "cv": KFold(3)}
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def whole(samples):
     return MKLClassifierCV(**GRID).fit(*samples[:2])
 
@@ -95,15 +95,22 @@ def test_nothing_to_return_is_an_exception_that_says_so(samples, interrupt):
             ask(MKLClassifier("linear"), X, y)
 
 
+ASKS = {evaluate: "test", stability: "fits"}
+MODEL = MKLClassifier("linear, rbf(2)", tol=1e-3)
+
+
+@pytest.fixture(scope="module")
+def expected(samples):
+    return {ask: ask(MODEL, *samples[:2], **{name: 12}) for ask, name in ASKS.items()}
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_fits_that_are_finished_are_what_an_evaluation_and_resampling_tell(samples, interrupt, n_jobs):
+def test_fits_that_are_finished_are_what_an_evaluation_and_resampling_tell(samples, expected, interrupt, n_jobs):
     X, y, _ = samples
-    model = MKLClassifier("linear, rbf(2)", tol=1e-3)
-    expected = {ask: ask(model, X, y, **{name: 12}) for ask, name in ((evaluate, "test"), (stability, "fits"))}
-    for ask, name in ((evaluate, "test"), (stability, "fits")):
+    for ask, name in ASKS.items():
         interrupt(base, "solve", 4)  # threads may finish some more before it arrives
         with pytest.warns(InterruptedWarning, match=rf"{ask.__name__} was interrupted: \d+ of 12 fits"):
-            found = ask(model, X, y, **{name: 12}, n_jobs=n_jobs)
+            found = ask(MODEL, X, y, **{name: 12}, n_jobs=n_jobs)
         assert found.interrupted
         assert not expected[ask].interrupted
         if ask is stability:
