@@ -255,7 +255,6 @@ MEAN = {linear: 11, sigmoid: 14, exponential: 25, piecewise_linear: 22, root: 60
 """Evaluations on average, those at both ends included; bisection takes about 60, and a quarter of those here halve."""
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", MEAN, ids=lambda kind: kind.__name__)
 def test_false_position_is_bisection_with_fewer_slopes(kind, rng):
     calls = []

@@ -302,7 +302,7 @@ def test_gram_matrices_of_new_samples_that_name_other_ones_are_refused(joint):
         SynthesisProblem(K, pd.Series(y, train)[::-1], lam=1.0, p=1, q=1, r=1)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("center", [False, True])
 @pytest.mark.parametrize("normalize", [None, "spherical", "multiplicative", "trace"])
 @pytest.mark.parametrize("weighted", [False, True])
