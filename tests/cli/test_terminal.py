@@ -377,9 +377,7 @@ def test_a_signal_that_ends_the_tests_is_none_to_a_command(monkeypatch):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="no code of a closed pipe there")
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize(
-    "writes", ["pass", "cli._run = lambda arguments: sys.stdout.write('much' * 9**6)", "cli._run = print"]
-)
+@pytest.mark.parametrize("writes", ["pass", "cli._run = lambda given: print('much' * 9**6)", "cli._run = print"])
 def test_a_reader_that_is_gone_is_no_verdict_and_no_error(writes):
     with start("-c", MAIN.format(writes), "list") as process:
         process.stdout.close()

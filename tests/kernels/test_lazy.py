@@ -59,7 +59,6 @@ def test_constant_kernels_may_vanish_where_rounding_would_be_divided_by_itself(X
     assert made.own_diagonals[0].any()
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("method", ["trace", "multiplicative", "spherical"])
 @pytest.mark.parametrize(
     "family",
@@ -83,7 +82,6 @@ def test_of_a_constant_kernel_centring_leaves_nothing_to_normalise(X, value, spr
     np.testing.assert_allclose(lazy.dense(), memory.dense(), atol=0.01 * memory.dense().max())
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("precision", "accuracy"), [("float64", 1e-12), ("float32", 1e-5)])
 @pytest.mark.parametrize("room", [0, 7, 40])
 def test_a_reader_finds_the_same_whatever_its_cache_holds(X, precision, accuracy, room, monkeypatch):

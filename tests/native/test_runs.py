@@ -25,7 +25,6 @@ from validation.benchmarks.problems import lines, views
 from validation.robustness import random_problem
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("regularizer", ACROSS, ids=str)
 def test_warm_and_cold_starts_agree(regularizer):
     problem = make_problem(seed=25, regularizer=regularizer, C=2.0)

@@ -52,10 +52,8 @@ def planted(what):
 
 ONE_FACTOR = "multiplicative normalisation inside, one factor for all"
 """It is a multiple of all kernels as well as a normalisation of each: both are named."""
-
-
-OF_EACH_NAME = {name: what for what, (name, *_) in PLANTS.items()}
-ALWAYS = {*OF_EACH_NAME.values(), "elastic net, for weights that are smooth"}  # alone in its branch of weight_suspects
+ALWAYS = {*{name: what for what, (name, *_) in PLANTS.items()}.values(), "elastic net, for weights that are smooth"}
+"""One fault of each name, and one that is alone in its branch of weight_suspects."""
 
 
 @pytest.mark.parametrize("what", [pytest.param(w, marks=[pytest.mark.sampled(12)] * (w not in ALWAYS)) for w in PLANTS])
@@ -116,8 +114,7 @@ def test_readings_that_nothing_tells_apart_are_all_listed_with_their_gaps():
 def test_a_list_that_goes_on_says_so_in_another_reading_as_well():
     """Targets a row late are seven labels or more that are read the other way round."""
     problem = built("hinge-uniform")
-    late = point(problem.replace(y=np.roll(problem.y, 1)), tol=1e-10)
-    (finding,) = judge(problem, Answer(*late)).findings
+    (finding,) = judge(problem, Answer(*point(problem.replace(y=np.roll(problem.y, 1)), tol=1e-10))).findings
     assert "the targets a row late. As well fits relabelled samples" in finding.text
     assert re.search(r"the other way round: samples [\d, ]*, \.\.\.\. ", finding.text)
 
