@@ -143,14 +143,26 @@ class Bare(losses.Hinge):
         return None
 
 
+class Boxes(losses.Hinge):
+    """A loss whose dual ends nowhere from the first sample on, or from the second."""
+
+    def __init__(self, first):
+        self.first = first
+
+    def domain(self, y):
+        open_, (lower, upper) = np.arange(len(y)) >= self.first, super().domain(y)
+        return np.where(open_, -np.inf, lower), np.where(open_, np.inf, upper)
+
+
 def test_what_the_solver_does_not_take_is_said():
     given = problem(losses.Hinge(), mklref.Power(1.5))
     with pytest.raises(NotApplicable, match="dense_stack"):
         mklref.solve(given)
     with pytest.raises(NotApplicable, match="lower tol"):
         mklref.solve(problem(losses.Hinge(), Lp(1)), polish=True)
-    with pytest.raises(NotApplicable, match="a quadratic on a box; hinge is none"):
-        mklref.solve(problem(Bare(), Lp(1)))
+    for loss in (Bare(), Boxes(0), Boxes(1)):
+        with pytest.raises(NotApplicable, match="a quadratic on a box; hinge is none"):
+            mklref.solve(problem(loss, Lp(1)))
     assert mklref.solve(matrices(given)).status is mklref.Status.OPTIMAL
 
 
