@@ -22,10 +22,12 @@ from numpy.typing import NDArray
 from mklref._typing import Array, FloatArray
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType, MissingExtra
 
+NO_NUMBERS = bool | np.bool_ | np.timedelta64  # which Python or NumPy counts among them
+
 
 def checked_real(label: str, value: Any, remedy: str) -> float:
     """`value` as a float if it is a real number, infinite or NaN included; an integer beyond float64 is infinite."""
-    if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(value, numbers.Real):
+    if isinstance(value, NO_NUMBERS) or not isinstance(value, numbers.Real):
         raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); {remedy}")
     number: Any = value
     try:
@@ -65,7 +67,7 @@ def shown(value: Any) -> str:
         text = repr(value) if not isinstance(value, int) or abs(value) < 10**30 else "an integer beyond 1e+30"
     except ValueError:  # Python writes no integer of more than 4300 digits
         text = f"{type(value).__name__} of an integer beyond 1e+30"
-    return text if len(text := " ".join(text.split())) <= 60 else f"{text[:57]}..."
+    return text if len(text := " ".join(map(str.strip, text.splitlines()))) <= 60 else f"{text[:57]}..."
 
 
 def counted(count: int, noun: str) -> str:
@@ -92,7 +94,7 @@ def checked_tolerance(label: str, value: Any, meaning: str = "a relative duality
 
 def checked_count(label: str, value: Any, least: int, remedy: str) -> int:
     """`value` as an int; `InvalidType` if it is none, `InvalidParameter` below `least` or from 2^63 on."""
-    if isinstance(value, bool | np.bool_ | np.timedelta64) or not isinstance(value, numbers.Integral):
+    if isinstance(value, NO_NUMBERS) or not isinstance(value, numbers.Integral):
         raise InvalidType(f"{label} is {shown(value)} ({type(value).__name__}); give an integer: {remedy}")
     if int(value) >= 2**63:
         raise InvalidParameter(f"{label} = {shown(value)} must be below 2^63: {remedy}")
@@ -252,9 +254,8 @@ def as_array(data: Any, label: str, error: type[InvalidInput] = InvalidInput) ->
         raise error(f"{label} is ragged; give rows of one length: {str(ragged).rstrip('.')}.") from ragged
     except (OSError, RuntimeError) as lost:
         raise error(f"{label} is {shown(data)}, which cannot be read, as where its file was closed: {lost}.") from lost
-    except TypeError as elsewhere:  # as on another device
-        says = str(elsewhere).rstrip(".")
-        raise InvalidType(f"{label} is {type(data).__name__}, no array of NumPy: {says}.") from elsewhere
+    except TypeError as no:  # as on another device
+        raise InvalidType(f"{label} is {type(data).__name__}, no array of NumPy: {str(no).rstrip('.')}.") from no
     return array
 
 
@@ -385,8 +386,7 @@ def as_one_kind(y: Any) -> Any:
         return array
     texts = {"U": str, "S": bytes}.get(array.dtype.kind)
     changed = texts is not None and not all(isinstance(entry, texts) for entry in entries)
-    truths = sum(isinstance(entry, bool | np.bool_) for entry in entries)
-    changed |= 0 < truths < len(entries)  # True == 1, in a set as well
+    changed |= 0 < sum(isinstance(entry, bool | np.bool_) for entry in entries) < len(entries)  # True == 1, in sets too
     nan = array.dtype.kind == "f" and bool(np.isnan(array).any())  # for the caller to refuse: NaN is not even itself
     if changed or (array.dtype.kind != "O" and not nan and len(together) < len(set(entries))):
         raise InvalidTarget(

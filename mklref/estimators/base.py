@@ -280,7 +280,7 @@ class BaseMKL(Predicting, WithFeatures, Persistent):
         return np.inf if seconds is None else time.perf_counter() + seconds
 
     def _require_targets(self, y: Any) -> None:
-        """Raise unless something can be learned from the targets that are kept."""
+        """Raise unless something can be learned from the targets that are kept, at the weights of their classes."""
 
     def _warn_if_useless(self) -> None:
         """Warn if nothing has been learned from them."""

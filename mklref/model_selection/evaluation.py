@@ -12,7 +12,7 @@ from sklearn.metrics import confusion_matrix
 from sklearn.model_selection import KFold, ShuffleSplit, StratifiedKFold, StratifiedShuffleSplit
 
 from mklref._typing import Array
-from mklref._validate import checked_verbosity, shown
+from mklref._validate import NO_NUMBERS, checked_verbosity, shown
 from mklref.estimators.folds import splits_of, warn_of_classes
 from mklref.estimators.workers import Unfinished, gathered
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
@@ -294,11 +294,11 @@ def _of_each(model: Any, name: str, samples: Any, n: int) -> Any:
 
 def _cv(test: Any, classifies: bool, seed: int) -> Any:
     """What `test` means as `cv` of scikit-learn."""
-    if isinstance(test, int | np.integer) and not isinstance(test, bool | np.timedelta64) and test >= 2:
+    if isinstance(test, int | np.integer) and not isinstance(test, NO_NUMBERS) and test >= 2:
         folds: Any = StratifiedKFold if classifies else KFold
         return folds(int(test), shuffle=True, random_state=seed)
     if isinstance(test, int | float | np.number):
-        if isinstance(test, np.timedelta64 | np.complexfloating) or not 0.0 < test < 1.0:
+        if isinstance(test, NO_NUMBERS | np.complexfloating) or not 0.0 < test < 1.0:
             raise InvalidParameter(f"test = {shown(test)} must be a share in (0, 1), a number of folds, or a splitter.")
         cut: Any = StratifiedShuffleSplit if classifies else ShuffleSplit
         return cut(1, test_size=float(test), random_state=seed)

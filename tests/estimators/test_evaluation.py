@@ -126,7 +126,8 @@ def test_measures_and_their_intervals(rng):
         assert scaled.absolute_error == pytest.approx([scale * x for x in number.absolute_error], rel=1e-12, abs=0.0)
     assert "always the median" in str(number)
     assert np.isnan(Evaluation(np.ones(5), t[:5], np.zeros(5), None).r2).all()  # nothing varies
-    for test, says in {1.5: "1.5 must be", 1e-9: "1e-09 cannot cut", "a": "'a' cannot cut .* fewer folds"}.items():
+    refused = {1.5: "1.5 must be", 1e-9: "1e-09 cannot cut", "a": "'a' cannot cut .* fewer folds"}
+    for test, says in {**refused, np.timedelta64(3, "s"): ".* must be", np.complex64(0.5): ".* must be"}.items():
         with pytest.raises(InvalidParameter, match=f"test = {says}"):
             evaluate(_Echo(), X, y, test=test)
     wrong = {r"inconsistent numbers of samples: \[200, 199\]": y[1:], "should be a 1d array": np.c_[y, y]}

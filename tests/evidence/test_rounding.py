@@ -132,7 +132,8 @@ def test_the_estimate_of_rounding_is_what_its_formula_says():
 @pytest.mark.parametrize("method", METHODS)
 def test_no_method_increases_the_objective_on_float32_kernels_of_low_rank(method):
     """Their eigenvalues of -1e-7 are as large as the noise, and MacKay's and Wipf's updates need semidefinite ones."""
-    seeds, stationary = range(4) if method == "reweighted" else range(15, 31), 0
+    seeds, least = (range(4), 3) if method == "reweighted" else (range(15, 31), 6)
+    stationary = 0
     for seed in seeds:
         problem = low_rank_model(seed, least=-6)
         solution = solve(problem, method, max_iter=25)
@@ -140,7 +141,7 @@ def test_no_method_increases_the_objective_on_float32_kernels_of_low_rank(method
         objectives = np.array([(point.whitened() or point).value for point in points])
         assert np.all(np.diff(objectives) <= 1e-9 * (1.0 + np.abs(objectives[:-1]))), seed  # as `no_higher` allows
         stationary += solution.status is EvidenceStatus.STATIONARY
-    assert stationary > len(seeds) // 3
+    assert stationary >= least
 
 
 @pytest.mark.parametrize("n", [4, 40])
