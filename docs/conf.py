@@ -50,6 +50,7 @@ def setup(app: object) -> None:
     generate.equivalence_graph(HERE / "_generated")
     generate.problem_tables(HERE / "_generated")
     generate.peers_table(HERE / "_generated")
+    generate.native_tables(HERE / "_generated")
     generate.provenance_table(HERE / "_generated")
     app.connect("html-page-context", markup.titles_alone, priority=400)
     app.connect("autodoc-process-docstring", generate.plain_docstring, priority=400)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import inspect
+import json
 import multiprocessing
 import os
 import re
@@ -40,6 +41,8 @@ pictures."""
 
 PROSE_SECTIONS = ("Notes", "Examples", "References")
 
+
+RESULTS = Path(__file__).parents[1] / "validation" / "results"
 
 STATEMENTS = Path(__file__).with_name("statements.toml")
 """The picture of each formulation in words."""
@@ -244,6 +247,16 @@ def peers_table(directory: Path) -> None:
         lines.append("| " + " | ".join(line) + " |")
     directory.mkdir(exist_ok=True)
     write(directory / "peers.md", lines)
+
+
+def native_tables(directory: Path) -> None:
+    """The benchmark of the native solver, to be included in one page."""
+    from validation.benchmarks.native import tables
+
+    parts = json.loads((RESULTS / "native.json").read_text(encoding="utf-8"))
+    directory.mkdir(exist_ok=True)
+    for name, lines in tables(parts).items():
+        write(directory / f"native-{name}.md", lines)
 
 
 def provenance_table(directory: Path) -> None:

@@ -325,6 +325,23 @@ def test_tables_of_problems_and_peers_are_made_of_the_stored_results(generate, t
     assert generate.reached([{"gap": 1e-3, "seconds": 2.0}, {"gap": 1e-2, "seconds": 1.0}]) == "(1e-03, 2)"
 
 
+def test_tables_of_the_native_solver_are_made_of_the_stored_results(generate, tmp_path):
+    generate.native_tables(tmp_path)
+    stored = json.loads((generate.RESULTS / "native.json").read_text("utf-8"))
+    passes, profile, many, small = (
+        (tmp_path / f"native-{name}.md").read_text("utf-8") for name in ("passes", "profile", "many", "small")
+    )
+    row = stored["digits"]["rows"][1]
+    assert f"| digits | hinge | 4/3 | {row['seconds']:.3f} |" in passes
+    assert f"| {row['passes']:.1f} | 15 | 6 | – |" in passes
+    assert f"Measured {stored['digits']['date'][:10]}" in passes
+    assert f"| {100.0 * stored['profile']['rows'][0]['shares']['images']:.0f} |" in profile
+    kept = sum(row["kept"] for row in stored["many"]["rows"] if row["n"] == 500)
+    assert f"{kept} of the 12 with 500 samples" in many
+    assert "| 50 | 2 | " in small
+    assert "| – |" in small  # qcqp is for p = 1
+
+
 def test_pages_of_formulations_hold_statement_and_source(generate, tmp_path):
     pages = tmp_path / "formulations"
     pages.mkdir()

@@ -26,6 +26,7 @@ import math
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -275,6 +276,73 @@ def write(file: Path, part: str, rounds: int, rows: list[Row]) -> None:
     parts = json.loads(file.read_text()) if file.exists() else {}
     parts[part] = facts() | {"rounds": rounds, "rows": rows}
     write_text(file, json.dumps(parts, indent=1) + "\n")
+
+
+def tables(parts: dict[str, Any]) -> dict[str, list[str]]:
+    """Four tables in Markdown of what the file holds, by their names."""
+    against = [*CASES, "losses"]
+    heads = ["problem", "loss", "p", "seconds", "one pass, s", "`SVC`, s", "passes", "must", "aim", "over the hinge"]
+    heads += ["reads", "machines", "kernels", "gap"]
+    passes = [
+        [row["problem"], row["loss"].replace("_", " "), _exponent(row["p"])]
+        + [f"{row[seconds]:.3f}" for seconds in ("seconds", "pass_seconds", "svc_seconds")]
+        + [f"{row['passes']:.1f}", row["must"] or "–", row["aim"] or "–"]
+        + [f"{row['over_hinge']:.1f}" if "over_hinge" in row else "–", f"{row['stack_reads']:.1f}"]
+        + [f"{row['machines']:g}", row["kernels"], f"{row['relative_gap']:.0e}"]
+        for name in against
+        for row in parts[name]["rows"]
+    ]
+    stages = list(dict.fromkeys(stage for row in parts["profile"]["rows"] for stage in row["shares"]))
+    shares = [
+        [row["problem"], _exponent(row["p"]), f"{row['seconds']:.3f}"]
+        + [f"{100.0 * row['shares'].get(stage, 0.0):.0f}" for stage in stages]
+        for row in parts["profile"]["rows"]
+    ]
+    many = [
+        [*key, *(f"{row['passes']:.1f}" for row in rows), f"{min(row['pass_seconds'] for row in rows):.4f}"]
+        for key, rows in _grouped(parts["many"]["rows"], "problem", "n", "M")
+    ]
+    kept = [(row["n"], row["kept"]) for row in parts["many"]["rows"]]
+    each = [
+        f"{kept.count((n, True))} of the {kept.count((n, True)) + kept.count((n, False))} with {n} samples"
+        for n in dict.fromkeys(n for n, _ in kept)
+    ]
+    wanted = f"At most {MANY_PASSES} passes are wanted; these rows keep them: {', '.join(each)}."
+    norms = [f"p = {_exponent(p)}" for p in sorted({row["p"] for row in parts["many"]["rows"]})]
+    conic = [row for row in parts["small"]["rows"] if row["problem"] == "small"]
+    forms = list(dict.fromkeys(name for row in conic for name in row["seconds"]))
+    small = [
+        [row["n"], _exponent(row["p"])]
+        + [f"{1e3 * row['seconds'][form]:.0f}" if form in row["seconds"] else "–" for form in forms]
+        for row in conic
+    ]
+    return {
+        "passes": _table(parts, against, heads, passes),
+        "profile": _table(parts, ["profile"], ["problem", "p", "seconds", *stages], shares),
+        "many": [*_table(parts, ["many"], ["problem", "n", "M", *norms, "one pass, s"], many), "", wanted],
+        "small": _table(parts, ["small"], ["n", "p", *(f"`{form}`" for form in forms)], small),
+    }
+
+
+def _table(parts: dict[str, Any], measured: list[str], heads: list[str], rows: list[list[Any]]) -> list[str]:
+    """When and on what these parts were measured, and the rows."""
+    days = sorted({parts[name]["date"][:10] for name in measured})
+    machines = sorted({parts[name]["machine"] for name in measured})
+    when = f"Measured {' to '.join(dict.fromkeys([days[0], days[-1]]))} on {' and '.join(machines)}."
+    lines = [heads, ["---"] * len(heads), *rows]
+    return [when, "", *(f"| {' | '.join(map(str, line))} |" for line in lines)]
+
+
+def _grouped(rows: list[Row], *keys: str) -> list[tuple[tuple[Any, ...], list[Row]]]:
+    """Rows by the values of these keys, in the order of the first of each."""
+    found: dict[tuple[Any, ...], list[Row]] = {}
+    for row in sorted(rows, key=lambda row: row["problem"]):
+        found.setdefault(tuple(row[key] for key in keys), []).append(row)
+    return list(found.items())
+
+
+def _exponent(p: float) -> str:
+    return str(Fraction(p).limit_denominator(100))
 
 
 def main(arguments: list[str] | None = None) -> int:
