@@ -35,8 +35,9 @@ _SHARE = 1e-3
 """Share of the gap that is asked for which is left: another step costs less than the weights that an error misleads."""
 _UNIT = float(np.finfo(float).eps)
 _ROUNDING = 64 * _UNIT
-_SERVES = 1e-4
-"""Factor on the gap of the machine in one step, 0.01 on the distance, with which the last Cholesky factor is kept."""
+_SERVES, _SERVES_QUADRATIC = 0.1, 1e-4
+"""Factor on the gap of the machine in one step with which the last Cholesky factor is kept: a step costs a tenth of one
+at most. Of a half square, whose derivative is a line, a new one gives the solution and the Hessian of J."""
 _SMALLEST_CURVATURE, _LEAST = 1e-10, (1e-150, 1e-300)
 """V'' as a share of |V'|, and at least, of unit cost and in all: keeps the Newton system in range, and its direction
 one of descent. Both derivatives of a loss that falls like exp(-t) vanish together: a bound on V'' alone would make
@@ -72,6 +73,7 @@ class NewtonMachine(Machine):
             point, image, intercept, value = nothing, nothing, 0.0, at_zero
         excess = value - self._dual_value(point, image + intercept)
         serves, lost = self._root is not None, False
+        fast_enough = _SERVES_QUADRATIC if self._quadratic else _SERVES
         for _ in range(_MAX_NEWTON):
             scores = image + intercept
             pull = -problem.costs * problem.loss.subgradient(scores, problem.y)
@@ -107,7 +109,7 @@ class NewtonMachine(Machine):
             (point, image, intercept), value, before = trial, trial_value, excess
             excess = value - self._dual_value(point, image + intercept)
             rounding = _ROUNDING * abs(value)
-            serves = (fresh and self._exact) or excess <= max(_SERVES * before, rounding)
+            serves = (fresh and self._exact) or excess <= max(fast_enough * before, rounding)
             if excess <= rounding or time.perf_counter() > self.deadline:
                 break
             if excess <= min(_SHARE * gap, coarse * abs(value)) and self._own_gap(point, image, intercept) <= gap:

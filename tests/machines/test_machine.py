@@ -234,7 +234,8 @@ def test_a_factor_serves_as_long_as_the_gap_falls_with_it(loss, calls_of):
     solved(machine, 3.0 * WEIGHTS)
     assert factors
     fresh = machine_of(loss, True)
-    np.testing.assert_allclose(machine.forms.squares, solved(fresh, 3.0 * WEIGHTS), rtol=1e-8)
+    within = np.sqrt(2e-3 * TIGHT / machine.forms.squares.min())  # beta moves by the root of twice the gap that is left
+    np.testing.assert_allclose(machine.forms.squares, solved(fresh, 3.0 * WEIGHTS), rtol=2.0 * within)
 
 
 @pytest.mark.parametrize("seed", [2, 10, 12, 18])
