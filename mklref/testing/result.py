@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from enum import Enum
 from html import escape
@@ -105,9 +106,19 @@ class Report:
         return f"{'PASSED' if self.passed else 'FAILED'} {self.solver}, tol = {self.tol:g}: {counts}{faults}"
 
     @property
+    def _lines(self) -> list[tuple[Outcome, tuple[str, ...]]]:
+        """The rows as text; where most were excluded, as of a narrow solver, one line for each reason of several."""
+        excluded = Counter(row.reason for row in self.rows if row.outcome is Outcome.EXCLUDED)
+        many = 2 * excluded.total() > len(self.rows)
+        folded = {reason: count for reason, count in excluded.most_common() if many and count > 1}
+        shown = [(row.outcome, row.cells()) for row in self.rows if row.reason not in folded]
+        others = ((f"{count} others", "excluded", "", "", printable(reason)) for reason, count in folded.items())
+        return [*shown, *((Outcome.EXCLUDED, cells) for cells in others)]
+
+    @property
     def table(self) -> str:
         """The rows as aligned text."""
-        lines = [COLUMNS, *(row.cells() for row in self.rows)]
+        lines = [COLUMNS, *(cells for _, cells in self._lines)]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         padded = [[cell.ljust(width) for cell, width in zip(line, widths, strict=True)] for line in lines]
         text = ["  ".join(line).rstrip() for line in padded]
@@ -124,12 +135,8 @@ class Report:
         for name in COLUMNS:
             table.add_column(name, no_wrap=name == "case")
         styles = {Outcome.PASSED: "", Outcome.FAILED: "red", Outcome.EXCLUDED: "dim"}
-        solved = [row for row in self.rows if row.reason != NO_SOLUTION]
-        unsolved = len(self.rows) - len(solved)
-        for row in solved if unsolved > len(solved) else self.rows:
-            table.add_row(*row.cells(), style=styles[row.outcome])
-        if unsolved > len(solved):  # a narrow solver: one line in place of hundreds
-            table.add_row(f"{unsolved} others", Outcome.EXCLUDED.value, "", "", NO_SOLUTION, style="dim")
+        for outcome, cells in self._lines:
+            table.add_row(*cells, style=styles[outcome])
         return table
 
     def to_html(self) -> str:

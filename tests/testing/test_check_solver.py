@@ -342,6 +342,8 @@ def test_the_report_as_text_and_table(mixed):
     Console(width=100, file=shown).print(mixed)
     for row in mixed.rows:
         assert row.case.name in shown.getvalue()
+    narrow = replace(mixed, rows=mixed.rows + 4 * mixed.rows[3:])
+    assert re.search(r"squared-l2 .*\n5 others +excluded +no intercept$", narrow.table)
 
 
 def test_the_report_as_a_page(mixed):
