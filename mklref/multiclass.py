@@ -42,7 +42,8 @@ class MulticlassProblem(Problem):
     C, loss, regularizer, intercept, sample_weight
         As for `Problem`; the loss takes labels. A sample has the same weight in every machine.
     strategy : {"one_vs_rest", "one_vs_one"}
-        A machine for each class, or for each pair of classes.
+        A machine for each class, or for each pair of classes, in sorted order; the class, or the first of the pair, has
+        the label +1.
 
     Raises
     ------

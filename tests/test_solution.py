@@ -12,7 +12,7 @@ from makers import make_kernels, make_problem, make_samples, rewrite
 
 from mklref._files import read_arrays, write_arrays
 from mklref.certificate import certify
-from mklref.exceptions import InvalidInput, InvalidType, UnsafeFile
+from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, UnsafeFile
 from mklref.kernels import stack
 from mklref.solution import History, Record, Solution, Status
 
@@ -134,6 +134,13 @@ def test_round_trip(solution, tmp_path, name, kernels_new):
         assert getattr(loaded, field) == getattr(solution, field)
     assert len(loaded.history) == 0
     np.testing.assert_array_equal(loaded.decision_function(kernels_new), solution.decision_function(kernels_new))
+
+
+@pytest.mark.parametrize("name", ["s.json", "s.MAT", "s.h5", "s.hdf5"])
+def test_a_name_says_no_other_format_than_is_written(solution, tmp_path, name):
+    with pytest.raises(InvalidParameter, match=r"writes NPZ; end it in \.npz, or write .* by mklref\.testing\.vectors"):
+        solution.save(tmp_path / name)
+    assert not list(tmp_path.iterdir())
 
 
 def test_infinite_bounds_survive(solution, tmp_path):

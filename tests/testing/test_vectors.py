@@ -272,7 +272,7 @@ def test_a_directory_with_strange_files(vectors, tmp_path):
     (tmp_path / "hinge-l1.JSON").unlink()
     for text in ("{", "[]", '{"problems": [{"name": "x"}]}'):
         (tmp_path / "index.json").write_text(text)
-        with pytest.raises(UnsafeFile, match=r"index\.json is no index of problems"):
+        with pytest.raises(UnsafeFile, match=r"index\.json is no index of problems: .*; remove it, or write it anew"):
             check_directory(tmp_path, tmp_path)
 
 
@@ -323,6 +323,7 @@ def test_certify_exits_with_its_verdict(vectors, tmp_path, run, refused):
     for arguments, said in (
         ([*command, str(tmp_path / "short.npz")], "dual_coef has shape (3,); expected (24,)"),
         ([*command, str(tmp_path / "nothing.npz")], "nothing.npz: No such file or directory."),
+        ([*command, str(tmp_path / "nothing.h5")], "nothing.h5: No such file or directory."),
         ([*command, str(tmp_path)], "hinge-l1.json is none; give two files, or two directories."),
         ([*command, str(tmp_path / "good.txt")], "good.txt: No such file or directory."),
         ([*good, "--tol", "0"], "argument --tol: 0 must lie in (0, 1)"),

@@ -149,7 +149,8 @@ def _published(index: Path) -> dict[str, dict[str, Any]]:
             for name, row in rows.items()
         }
     except (KeyError, TypeError, ValueError, UnsafeFile) as damaged:
-        raise UnsafeFile(f"{index} is no index of problems: {damaged!r}.") from damaged
+        remedy = f"remove it, or write it anew by: mklref vectors {index.parent} --force"
+        raise UnsafeFile(f"{index} is no index of problems: {damaged!r}; {remedy}") from damaged
 
 
 def _pairs(problems: Path, solutions: Path) -> dict[Path, Path | None]:

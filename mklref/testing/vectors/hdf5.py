@@ -52,6 +52,7 @@ def read(path: Path, max_bytes: int) -> Record:
     `UnsafeFile` for what is no HDF5 file, for links to other files, data kept in other files, or more than max_bytes.
     """
     h5py = require_extra()
+    path.stat()  # what is not there is named as `open` does, and not by h5py
     try:
         with h5py.File(path, "r") as file:
             matlab = file.userblock_size == _MATLAB_HEADER
