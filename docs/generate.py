@@ -50,7 +50,11 @@ STATEMENTS = Path(__file__).with_name("statements.toml")
 OVER_DUAL_VARIABLES = ("dual", "qcqp", "silp", "semi_infinite")
 """What stands beside these is the primal."""
 
-OTHER_DUALS = {
+OTHER_SIDES = {
+    **dict.fromkeys(
+        ("qcqp", "silp"),
+        r"\min_{v,\, b}\quad \sum_{i=1}^n c_i\, V(t_i, y_i) + \frac12 \Big(\sum_m \lVert v_m\rVert\Big)^2 + c_b\, b",
+    ),
     "sdp": r"\max_{\beta}\; \min_{\mu}\quad -\sum_{i=1}^n c_i\, V^*\!\Big({-\frac{\beta_i}{c_i}},\, y_i\Big)"
     r" - \frac12\, \beta^\top K(\mu)\, \beta \qquad\text{subject to}\quad \mathbf 1^\top\beta = c_b,\quad"
     r" K(\mu) \succeq 0,\quad \operatorname{tr} K(\mu) = c",
@@ -58,7 +62,7 @@ OTHER_DUALS = {
     r" - R^*(g_1, \dots, g_M) \qquad\text{subject to}\quad \mathbf 1^\top\beta_p = 0, \qquad"
     r" g_m = \Big(\sum_p \beta_p^\top K_m\, \beta_p\Big)^{1/2}",
 }
-"""Of what is no `Problem`."""
+"""Of what is stated for p = 1 alone, and of what is no `Problem`."""
 
 
 def formulation_pages(directory: Path) -> None:
@@ -86,9 +90,7 @@ def formulation_pages(directory: Path) -> None:
                 *prose([title]),
                 "",
                 *display(latex(name)),
-                f"Its {'primal' if name in OVER_DUAL_VARIABLES else 'dual'}, of the same value:",
-                "",
-                *display(OTHER_DUALS.get(name) or latex("mixed_norm" if name in OVER_DUAL_VARIABLES else "dual")),
+                *other_side(name),
                 f".. figure:: ../_static/formulation-{name}.svg",
                 f"   :alt: {statements[name]['picture']}",
                 "",
@@ -108,6 +110,16 @@ def formulation_pages(directory: Path) -> None:
                 f"      :lines: {code_starts(source)}-",
             ],
         )
+
+
+def other_side(name: str) -> list[str]:
+    """The dual of a primal, or the primal of a dual; nothing where the statement has both."""
+    from mklref._latex import statement as latex
+
+    if name == "group_lasso":
+        return []
+    side, general = ("primal", "mixed_norm") if name in OVER_DUAL_VARIABLES else ("dual", "dual")
+    return [f"Its {side}, of the same value:", "", *display(OTHER_SIDES.get(name) or latex(general))]
 
 
 def display(latex: str) -> list[str]:

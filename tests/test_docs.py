@@ -350,10 +350,12 @@ def test_pages_of_formulations_hold_statement_and_source(generate, tmp_path):
     page = (pages / "qcqp.rst").read_text("utf-8")
     assert "Recovery: theta_m is the multiplier" in page
     assert ":doc:`mixed_norm`" in page
+    assert "of the same value" not in (pages / "group_lasso.rst").read_text("utf-8")  # it has both, without 1'beta = 0
     parts = [
         ".. math::",
         "\\max_{\\beta",
         "Its primal, of the same value",
+        r"\frac12 \Big(\sum_m \lVert v_m\rVert\Big)^2",
         "_static/formulation-qcqp.svg",
         ":pyobject: simplemkl_8",
         ":pyobject: kloft_13",

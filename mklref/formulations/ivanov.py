@@ -15,7 +15,7 @@ Dual: `dual`. Minimising over theta gives `mixed_norm`. Every solution is one of
 
 Recovery: beta is the multiplier of the scores; theta and b are variables.
 
-Source: Kloft (P); SimpleMKL (2) at p = 1; Tomioka (3).
+Source: Kloft (P), which for lp norms is (27), and 3.6; SimpleMKL (2) at p = 1; Tomioka (3).
 """
 
 from __future__ import annotations

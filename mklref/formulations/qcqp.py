@@ -11,7 +11,7 @@ Dual: `mixed_norm` and `weighted_primal` at p = 1, of the same value.
 Recovery: theta_m is the multiplier of the m-th quadratic constraint (stationarity in lambda reads
 sum_m theta_m = 1), and b the multiplier of 1'beta = c_b.
 
-Source: SimpleMKL (8), with alpha_i = y_i beta_i for the hinge loss; Kloft (13), after Lanckriet et al.
+Source: SimpleMKL (8), with alpha_i = y_i beta_i for the hinge loss; Kloft 3.2 for the norm (13), after Lanckriet.
 """
 
 from __future__ import annotations
