@@ -230,9 +230,11 @@ class Compiled:
     def _failure(self, failures: Sequence[Exception], options: Mapping[str, Any]) -> SolverFailure:
         """What all solvers said; a claim of infeasibility or unboundedness if none said anything else."""
         less = f", or leave out the options {', '.join(options)}" if options else ""
+        own = self.formulation.name
+        others = ", ".join(name for name in formulations(self.problem) if name != own)
         text = (
-            f"no solver solved formulation {self.formulation.name!r}: {'; '.join(map(str, failures))}. "
-            f"Try another formulation ({', '.join(formulations(self.problem))}), normalise the kernels{less}."
+            f"no solver solved formulation {own!r}: {'; '.join(map(str, failures))}. "
+            f"Try another {f'formulation ({others})' if others else 'solver'}, normalise the kernels{less}."
         )
         claims = [failure.claim for failure in failures if isinstance(failure, FalseClaim)]
         return FalseClaim(text, claims[0]) if len(claims) == len(failures) else SolverFailure(text)

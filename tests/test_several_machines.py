@@ -186,7 +186,10 @@ def test_starts_of_other_shapes_are_refused(solved):
 def test_problems_with_a_certificate_of_their_own_are_refused_and_say_which(data, use):
     kernels, y = data[0], np.where(data[1] > 0, 1.0, -1.0)
     synthesis = SynthesisProblem(kernels, y, lam=1.0, p=1, q=1, r=1)
-    for problem, own in ((SignedProblem(kernels, y), "problem.certify"), (synthesis, "mklref.synthesis.certify")):
+    for problem, own in (
+        (SignedProblem(kernels, y), "problem.certify, and is solved by mklref.reference.solve"),
+        (synthesis, "mklref.synthesis.certify, and is solved by mklref.synthesis.solve"),
+    ):
         with pytest.raises(InvalidType, match=f"problem is {type(problem).__name__}.*certificate of its own, {own}"):
             use(problem) if use is not mklref.certify else mklref.certify(problem, np.zeros(27))
 
