@@ -10,7 +10,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import as_float_array, checked_flag, checked_positive
 from mklref.exceptions import InvalidInput
-from mklref.plotting.style import FAINT, as_text, at_most, axes, colour, line, named, numbers
+from mklref.plotting.style import FAINT, along, as_text, at_most, axes, colour, line, named, numbers
 from mklref.solution import selected
 
 VISIBLE = 0.01
@@ -60,7 +60,7 @@ def weight_paths(
     if values is None:
         _count(ax)
     else:
-        ax.set(xscale="log", xlabel=label)
+        along(ax, places, label)
     ax.set(ylabel="weight", ylim=(min(-0.02 * top.max(), 1.05 * theta.min()), None))
     if most:
         ax.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.0, 1.0))
@@ -135,7 +135,8 @@ def path(
     table = None if errors is None else _checked_errors(errors, len(places), label)[order]
     ax = axes(ax, 5.0, 3.0)
     ax.plot(places, counts, color=colour(0), marker=".", drawstyle="steps-mid")
-    ax.set(xscale="log", xlabel=label, ylim=(0.0, 1.08 * max(1, counts.max())))
+    along(ax, places, label)
+    ax.set_ylim(0.0, 1.08 * max(1, counts.max()))
     ax.set_ylabel(f"kernels of {theta.shape[1]}", color=colour(0))
     ax.yaxis.get_major_locator().set_params(integer=True)
     if table is not None:

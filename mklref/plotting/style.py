@@ -83,6 +83,14 @@ def above(ax: Any, **options: Any) -> None:
         ax.legend(loc="lower left", bbox_to_anchor=(0.0, 1.0), ncols=columns(names), **options)
 
 
+def along(ax: Any, places: Array, label: str) -> None:
+    """A logarithmic axis of values of C or p; from 1 to below 10 it counts 1, 2, 3 and not in powers of ten."""
+    ax.set(xscale="log", xlabel=label)
+    if min(places) >= 1.0 and max(places) < 10.0:
+        ax.xaxis.set_major_formatter("{x:g}")
+        ax.xaxis.set_minor_formatter("{x:g}")
+
+
 def numbers(data: Any, label: str) -> Array:
     """Finite numbers, or `InvalidInput`: what is none would be missing from a picture, which would not say so."""
     array = as_float_array(data, label, InvalidInput)

@@ -164,6 +164,9 @@ def test_a_path_counts_kernels_and_shows_errors_of_folds():
     assert band.max() == pytest.approx(0.4 + 0.1)
     paths = plotting.weight_paths(theta, [0.1, 1.0, 10.0], label="p")
     assert (paths.get_xlabel(), paths.get_xscale()) == ("p", "log")
+    for draw in (plotting.weight_paths(theta, [1.0, 4 / 3, 4.0]), plotting.path([1.0, 4 / 3, 4.0], theta)):
+        draw.figure.draw_without_rendering()
+        assert {text.get_text() for text in draw.get_xticklabels(which="both")} >= {"1", "2", "3", "4"}
 
 
 def test_the_errors_of_a_search():
