@@ -212,6 +212,11 @@ class Regularizer(Stated, ABC):
         """Raise `InvalidParameter` if the parameters do not fit this number of kernels."""
 
     def _no_weight_form(self) -> str:
+        if self.weight_form == "min":
+            return (
+                f"{self.name} has no psi; give its class the method weight_penalty(theta), or weight_form = 'max' if R "
+                "is no minimum over weights."
+            )
         return (
             f"{self.name} has no penalty on the weights that is minimised (weight_form = {self.weight_form!r}); "
             "use value(rho) and conjugate(g), or mklref.reference.solve(problem, 'dual')."

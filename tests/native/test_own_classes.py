@@ -226,6 +226,12 @@ def test_a_degree_that_is_inherited_by_another_value_is_refused():
         make_problem(seed=3, regularizer=type("Square", (Halves,), {"degree": 2.0})())
 
 
+def test_a_penalty_on_the_weights_that_is_not_there_is_asked_for():
+    bare = type("Bare", (Halves,), {"weight_penalty": Regularizer.weight_penalty})()
+    with pytest.raises(NotApplicable, match=r"^Bare\(\) has no psi; give its class the method weight_penalty\(theta"):
+        make_problem(seed=3, regularizer=bare)
+
+
 def test_an_atom_is_compared_where_the_loss_is_small():
     wrong = type("Wrong", (Linex,), {"atom": lambda self, t, y: Linex.atom(self, t, y) + 0.01 * cp.pos(t - y)})()
     with pytest.raises(InvalidParameter, match=r"atom of the loss linex .* is not its value"):
