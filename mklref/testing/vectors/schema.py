@@ -54,6 +54,8 @@ _SOLUTION_FIELDS = (
     "value", "claimed", "raw", "raw_dual_coef", "raw_weights",  # and others, which are not
 )  # fmt: skip
 _FREE = "info_"
+_LETTERS = {"theta": "weights", "b": "intercept"}
+"""Of the notation, for what may be missing without a word."""
 _VECTORS = ("weights", "scale", "omega")
 
 CONCAVE = kinds_of(ConcaveFunction)
@@ -175,7 +177,7 @@ def _described(name: str, record: Mapping[str, Any], known: Sequence[str]) -> st
             f"{name} (no parameter of {owner} = {str(record[owner])!r})" if owner in record else f"{name} (no {owner})"
         )
     meant = get_close_matches(name.lower(), [entry.lower() for entry in known], n=1)
-    entries = [entry for entry in known if [entry.lower()] == meant] or [
+    entries = [entry for entry in known if [entry.lower()] == meant or entry == _LETTERS.get(name)] or [
         f"{owner}_{name}"
         for owner, kinds in (("regularizer", REGULARIZERS), ("loss", LOSSES))
         if "kernels" in known and any(name == field.name for kind in kinds.values() for field in fields(kind))
