@@ -288,7 +288,7 @@ def test_ragged_numbers_of_an_answer_are_refused():
 
 def test_names_that_are_no_part_of_an_answer_are_refused():
     """Misspelt weights would be replaced by the best ones, and nobody would notice."""
-    with pytest.raises(InvalidInput, match=r": weigths \(is weights meant\?\), theta \(is weights m.*\), g; known here"):
+    with pytest.raises(InvalidInput, match=r": weigths \(is weights meant\?\), theta \(is weights m.*\), g; known"):
         answer_from_record({"dual_coef": np.ones(3), "weigths": np.ones(2), "theta": 1.0, "g": 1.0})
     assert answer_from_record({"dual_coef": np.ones(3), "info_seconds": 3.0, "info_host": "x"}).weights is None
 
