@@ -80,7 +80,7 @@ def kloft_28(L, y, C, q):
     inf over w, b    C~ sum_i V(sum_m <w_m, psi_m(x_i)> + b, y_i) + 1/2 sum_m ||w_m||^q
 
     It has the solution of (27) at C~ = q/2 zeta C with zeta = (sum_m ||w_m||^q)^(-1/p), but the proof of Prop. 5
-    prints C~ = zeta C (erratum L10). So it has for q >= 2 that of (30) at C. Returns the value, w and b.
+    prints C~ = zeta C (erratum L10). For q >= 2 it has likewise the solution of (30) at C. Returns the value, w, b.
     """
     w, b = [cp.Variable(L_m.shape[1]) for L_m in L], cp.Variable()
     t = sum(L[m] @ w[m] for m in range(len(L))) + b
