@@ -102,3 +102,12 @@ def test_S4_prop_3_is_not_sharp(rng):
             slopes = np.array([2 / x, -p / y, -q / z])
             hessian = np.outer(slopes, slopes) + np.diag([-2 / x**2, p / y**2, q / z**2])
             assert np.linalg.eigvalsh(hessian)[0] >= -1e-10 * np.abs(hessian).max()
+
+
+def test_S6_the_squared_norm_is_a_quadratic_form():
+    """The norm of f = sum alpha_i K(x_i, .), from explicit features."""
+    K, alpha = np.array([[1.0, 0.5], [0.5, 1.0]]), np.array([1.0, -1.0])
+    features = np.linalg.cholesky(K)  # Phi(x_i) in its rows
+    assert np.sum((alpha @ features) ** 2) == pytest.approx(alpha @ K @ alpha)
+    assert alpha @ K @ alpha == pytest.approx(1.0)
+    assert np.sum((alpha * alpha)[:, None] * K) == pytest.approx(3.0)
