@@ -330,9 +330,8 @@ def dual_norms(problem: Problem, dual_coef: Array) -> Array:
 def require_problem(problem: Any) -> None:
     """Raise `InvalidType` for what is no `Problem` with nonnegative weights."""
     if not isinstance(problem, Problem) or problem.signed:
-        own = getattr(problem, "certified_by", "")
-        told = f" It has a certificate of its own, {own}." if own else ""
-        raise InvalidType(f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...).{told}")
+        told = f"problem is {type(problem).__name__}; give a mklref.Problem(kernels, y, ...). "
+        raise InvalidType((told + getattr(problem, "elsewhere", "")).rstrip())
 
 
 def _checked_costs(C: float, weight: Array) -> Array:

@@ -59,7 +59,7 @@ class SignedProblem(Problem):
     __slots__ = ("trace", "traces")
     _ARGUMENTS = ("kernels", "y", "C", "loss", "intercept", "trace")
     signed = True
-    certified_by = "problem.certify, and is solved by mklref.reference.solve"
+    elsewhere = "It has a certificate of its own, problem.certify, and is solved by mklref.reference.solve."
 
     trace: float
     traces: Array

@@ -12,6 +12,7 @@ from certificate.points import changed
 import mklref
 from mklref import verify
 from mklref._files import read_arrays, write_arrays
+from mklref.evidence import EvidenceProblem
 from mklref.exceptions import InvalidInput, InvalidType, UnsafeFile
 from mklref.multiclass import STRATEGIES, MulticlassProblem, MulticlassSolution, random_part, votes
 from mklref.problem import Problem, dual_norms, in_a_smaller_box
@@ -187,10 +188,11 @@ def test_problems_with_a_certificate_of_their_own_are_refused_and_say_which(data
     kernels, y = data[0], np.where(data[1] > 0, 1.0, -1.0)
     synthesis = SynthesisProblem(kernels, y, lam=1.0, p=1, q=1, r=1)
     for problem, own in (
-        (SignedProblem(kernels, y), "problem.certify, and is solved by mklref.reference.solve"),
-        (synthesis, "mklref.synthesis.certify, and is solved by mklref.synthesis.solve"),
+        (SignedProblem(kernels, y), "certificate of its own, problem.certify, and is solved by mklref.reference.solve"),
+        (synthesis, "certificate of its own, mklref.synthesis.certify, and is solved by mklref.synthesis.solve"),
+        (EvidenceProblem(kernels, y, 0.1), "no certificate, and is solved by mklref.evidence.solve"),
     ):
-        with pytest.raises(InvalidType, match=f"problem is {type(problem).__name__}.*certificate of its own, {own}"):
+        with pytest.raises(InvalidType, match=f"problem is {type(problem).__name__}.*{own}"):
             use(problem) if use is not mklref.certify else mklref.certify(problem, np.zeros(27))
 
 

@@ -80,6 +80,7 @@ class EvidenceProblem(Frozen):
     noise_floor: float | None
     _given_floor: Any
     _ARGUMENTS = ("kernels", "y", "noise_variance", "learn_noise", "noise_floor")
+    elsewhere = "It is not convex, has no certificate, and is solved by mklref.evidence.solve."
 
     log_volume: ClassVar[float | Array] = 0.0
     """Summed over the samples, half of log det Kbar minus the same in the coordinates of this problem."""

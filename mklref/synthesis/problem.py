@@ -76,7 +76,7 @@ class SynthesisProblem(Frozen):
     __slots__ = ("C", "constant", "kernel_names", "kernels", "lam", "loss", "norm", "point_names", "sample_names", "y")
     _ARGUMENTS = ("y", "lam", "C", "loss", "constant")
     _NAMES = ("kernel_names", "point_names", "sample_names")
-    certified_by = "mklref.synthesis.certify, and is solved by mklref.synthesis.solve"
+    elsewhere = "It has a certificate of its own, mklref.synthesis.certify, and is solved by mklref.synthesis.solve."
 
     kernels: Array
     """(tau, n, N), or (tau + 1, n, N) with the constant kernel, which is the last."""
