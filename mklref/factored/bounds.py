@@ -2,16 +2,20 @@
 
 f = L v + b is feasible as it stands, and so is beta with what exceeds 1'beta = c_b taken off its larger side. While
 rows are left out the lower bound holds for all samples, and the upper one where the path has just looked at all.
+
+What a certificate leaves open beside them may be rounding alone, which other points on the same rows have as well.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import LinAlgError, cho_solve
 
 from mklref._typing import Array
+from mklref.certificate import Certificate
+from mklref.factored.rounds import machines_of
 from mklref.factored.system import factorised
 from mklref.problem import Problem
 
@@ -19,6 +23,9 @@ if TYPE_CHECKING:
     from mklref.factored.path import Path
 
 _BALANCED = 1e-9
+_HIDDEN, _SHORTER = 2.0, 0.5
+"""So many times the wanted gap is rounding that no other point is free of, unless its beta has this share of the
+length; half the length has half of the rounding at least."""
 
 
 def bounds_at(path: Path, vectors: Array, sums: Array) -> tuple[float, float]:
@@ -71,3 +78,35 @@ def fitted_gap(path: Path, grams: Array, vectors: Array, sums: Array) -> float:
         w[p] = (total + gram[:, own] @ x)[:-1]
         gap += 0.5 * missing @ x - v[p] @ w[p]
     return float(gap + regularizer.value(path.norms(v)) + regularizer.conjugate(path.norms(w)))
+
+
+def only_rounding(path: Path, certificate: Certificate, beta: Array, tol: float) -> bool:
+    """Whether rounding alone keeps this beta (P, n) from `tol`, and would keep all others that lead to its v."""
+    wanted = tol * certificate.size
+    if not (path.costly and certificate.gap - certificate.rounding <= wanted < certificate.rounding / _HIDDEN):
+        return False
+    return not path.kinked or float(np.abs(unloaded(path.problem, beta)).sum()) > _SHORTER * float(np.abs(beta).sum())
+
+
+def unloaded(problem: Problem, beta: Array) -> Array:
+    """beta (P, n) with 0 for what is between two ends of a box around it, whose loss is not curved.
+
+    Of all beta that lead from there to v the shortest has the least rounding: where functions pass through the targets
+    the path ends in the middle of the boxes.
+    """
+    made = beta.copy()
+    for row, (samples, machine) in zip(made, machines_of(problem), strict=True):
+        rows = slice(None) if samples is None else samples
+        free = np.minimum(room_of(machine, row[rows])[2], room_of(machine, 0.0 * row[rows])[2]) > 0.0
+        row[rows] = np.where(free, 0.0, row[rows])
+    return made
+
+
+def room_of(machine: Any, beta: Array) -> tuple[Array, Array, Array]:
+    """The ends of each dual variable, and how far it is from the nearest of them, or from a kink at 0."""
+    lower, upper = machine.loss.box(machine.y, machine.costs)
+    lower, upper = lower + np.zeros_like(beta), upper + np.zeros_like(beta)
+    form = machine.loss.quadratic_dual(machine.y)
+    if form is not None and form.absolute:
+        lower, upper = np.where(beta < 0.0, lower, 0.0), np.where(beta < 0.0, 0.0, upper)
+    return lower, upper, np.maximum(np.minimum(machine.costs, np.minimum(beta - lower, upper - beta)), 0.0)

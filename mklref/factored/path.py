@@ -108,7 +108,9 @@ class Path:
         self.best: Point | None = None
         self.points: list[tuple[Point, Array]] = []
         """What was the best point until then, with its beta, where that is little."""
-        self.little = not rounds.remote and self.first.n_samples * self.rank <= _LITTLE
+        self.costly = self.first.n_samples * self.rank > _LITTLE
+        """Whether each certificate has to be worth what it reads."""
+        self.little = not rounds.remote and not self.costly
         self.save, self.saved = save, np.inf
         self.digits = 0 if _RANGE[0] < self.problem.C * self.largest.max() < _RANGE[1] else 2
         """How exact sums over rows have to be, see `Shard.assemble`; 2 after a poor step."""

@@ -18,6 +18,7 @@ from mklref._typing import Array
 from mklref.certificate import Certificate, certify
 from mklref.exceptions import Interrupted
 from mklref.factored.approach import approached, finished
+from mklref.factored.bounds import only_rounding, room_of, unloaded
 from mklref.factored.cluster import ClusterLost
 from mklref.factored.path import Path, Point, Start
 from mklref.factored.remote import DistributedStack, Remote
@@ -54,6 +55,9 @@ _RIDGE, _REPEATED, _VANISHING = 1e-13, 3, 1e-8
 share of the largest weight up to which one and its v say nothing of L'beta."""
 _MARGIN, _SHARPER = 0.7, 0.2
 """Share of `tol` at which the path is left, and what it is multiplied by if the certificate does not confirm it."""
+_CONFIRMED, _WAIT = 1.1, 2.0
+"""A run that has to end has what it has shown once a certificate's gap is at most so many times that of the path; and
+where somebody waits it takes at most so many times what it took until then, and the time of a certificate."""
 
 
 def solve_factored(
@@ -129,7 +133,9 @@ def solve_factored(
                     # The bounds of the path are no certificate, by which a point before may have been better.
                     solution = replace(best, status=solution.status, history=solution.history)
                 best = solution
-                if solution.status is Status.OPTIMAL:
+                if solution.status is Status.OPTIMAL or only_rounding(
+                    path, solution.certificate, np.atleast_2d(solution.dual_coef), tol
+                ):
                     return solution
                 if status is Status.OPTIMAL and path.fits:
                     path.trusted = False
@@ -244,10 +250,17 @@ def _solution(
 ) -> Solution:
     """A point with a certificate computed from scratch, without what vanishes if it allows that."""
     judged: list[tuple[Array, Array, Certificate]] = []
+    recorder, limited = path.recorder, path.costly and status not in (Status.OPTIMAL, Status.STALLED)
+    waits = limited and status in (Status.TIME_LIMIT, Status.INTERRUPTED)
+    until = _WAIT * recorder.seconds if waits else np.inf
     for dual, weights in _candidates(problem, path, point, beta, as_it_is):
         own = dual.reshape(problem.dual_shape)
-        judged.append((own, weights, certify(problem, own, weights=weights)))
-        if judged[-1][2].is_optimal(tol):
+        if any(np.array_equal(own, before) and np.array_equal(weights, theta) for before, theta, _ in judged):
+            continue
+        found = certify(problem, own, weights=weights)
+        judged.append((own, weights, found))
+        shown = limited and found.relative_gap <= _CONFIRMED * point.gap / path.scale()
+        if shown or found.is_optimal(tol) or only_rounding(path, found, dual, tol) or recorder.seconds > until:
             break
     own, weights, certificate = min(judged, key=lambda one: one[2].gap)
     status = status.confirmed(certificate.is_optimal(tol))
@@ -283,7 +296,7 @@ def _candidates(
         return
     if not point.kept.all() and point.kept.any():
         each.insert(0, psi.weights(psi.inside(point.kept))[psi.member])
-    if path.unit == 0.0 and path.first.loss.targets == "real":
+    if path.unit == 0.0 and path.first.loss.targets == "real" and not path.lower > 0.0:
         yield np.zeros_like(beta), each[0]
     if path.fits:
         yield _towards(problem, point, beta, fitting), fitting
@@ -294,7 +307,7 @@ def _candidates(
     closer = _towards(problem, point, beta, each[-1])
     yield from ((closer, weights) for weights in each)
     if path.kinked:
-        short = _unloaded(problem, ended)
+        short = unloaded(problem, ended)
         yield from ((_towards(problem, point, short, each[-1], loaded), each[-1]) for loaded in (None, ended))
     if path.first.intercept_cost:
         yield beta, np.zeros_like(each[0])
@@ -322,7 +335,7 @@ def _towards(problem: Problem, point: Point, beta: Array, weights: Array, loaded
     theta = np.where(weights > least, weights, 0.0)[stack.owner]
     for row, own, v, (samples, machine) in zip(made, given, point.v, machines_of(problem), strict=True):
         rows = slice(None) if samples is None else samples
-        lower, upper, room = _room(machine, row[rows])
+        lower, upper, room = room_of(machine, row[rows])
         D = np.zeros(len(row))
         D[rows] = room
         N, root = stack.gram(D), np.sqrt(theta)
@@ -345,30 +358,6 @@ def _towards(problem: Problem, point: Point, beta: Array, weights: Array, loaded
             along = stack.product(root * x) + total / size - mean @ x
             row[rows] = np.clip(row[rows] + (D * along)[rows], lower, upper)
     return made if np.isfinite(made).all() else beta
-
-
-def _unloaded(problem: Problem, beta: Array) -> Array:
-    """beta (P, n) with 0 for what is between two ends of a box around it, whose loss is not curved.
-
-    Of all beta that lead from there to v the shortest has the least rounding: where functions pass through the targets
-    the path ends in the middle of the boxes.
-    """
-    made = beta.copy()
-    for row, (samples, machine) in zip(made, machines_of(problem), strict=True):
-        rows = slice(None) if samples is None else samples
-        free = np.minimum(_room(machine, row[rows])[2], _room(machine, 0.0 * row[rows])[2]) > 0.0
-        row[rows] = np.where(free, 0.0, row[rows])
-    return made
-
-
-def _room(machine: Any, beta: Array) -> tuple[Array, Array, Array]:
-    """The ends of each dual variable, and how far it is from the nearest of them, or from a kink at 0."""
-    lower, upper = machine.loss.box(machine.y, machine.costs)
-    lower, upper = lower + np.zeros_like(beta), upper + np.zeros_like(beta)
-    form = machine.loss.quadratic_dual(machine.y)
-    if form is not None and form.absolute:
-        lower, upper = np.where(beta < 0.0, lower, 0.0), np.where(beta < 0.0, 0.0, upper)
-    return lower, upper, np.maximum(np.minimum(machine.costs, np.minimum(beta - lower, upper - beta)), 0.0)
 
 
 def settled(problem: Problem, beta: Array) -> Array:

@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 import mklref
 from mklref import ElasticNet, Lp, kernels, losses
 from mklref.certificate import numerical
-from mklref.factored import path, shard, solver as factored
+from mklref.factored import bounds, path, shard, solver as factored
 from mklref.native import tuning
 from mklref.solution import Status
 
@@ -95,6 +95,19 @@ def test_beta_is_short_where_functions_pass_through_the_targets(monkeypatch):
     assert mklref.solve(given).status is Status.OPTIMAL
 
 
+def test_rounding_alone_ends_a_run_only_where_no_beta_is_much_shorter():
+    """Of half the length is half of the rounding, which is all that a goal of 1e-6 misses here."""
+    given = problem(losses.Pinball(0.5), Lp(2), C=10.0)
+    along, beta = Mock(costly=True, kinked=True, problem=given), 5.0 * np.sign(given.y)[None]
+    hidden, wide = Mock(size=1.0, gap=3e-6, rounding=2.5e-6), Mock(size=1.0, gap=5e-6, rounding=2.5e-6)
+    assert bounds.only_rounding(along, hidden, beta, 1e-6)
+    assert not bounds.only_rounding(along, hidden, 0.5 * beta, 1e-6)  # that of 0 may do as well
+    assert bounds.only_rounding(Mock(costly=True, kinked=False, problem=given), hidden, 0.5 * beta, 1e-6)
+    for certificate, tol in ((wide, 1e-6), (hidden, 2e-6)):
+        assert not bounds.only_rounding(along, certificate, beta, tol)
+    assert not bounds.only_rounding(Mock(costly=False), hidden, beta, 1e-6)
+
+
 def test_short_beta_keep_what_kernels_whose_weights_vanish_have_of_them():
     """It is not in v: the lower bound was -36 times the optimum, of a problem whose gap then was 1e-4."""
     L, score = rows()
@@ -104,7 +117,7 @@ def test_short_beta_keep_what_kernels_whose_weights_vanish_have_of_them():
     beta -= beta.mean()
     theta, images = np.array([1.0, 1e-20, 0.5, 0.0]), stack.transposed(beta)
     point = path.Point((theta[stack.owner] * images)[None], np.zeros(1), theta, theta, 1.0)
-    short = factored._towards(given, point, factored._unloaded(given, beta[None]), theta, beta[None])[0]
+    short = factored._towards(given, point, bounds.unloaded(given, beta[None]), theta, beta[None])[0]
     assert stack.transposed(short) == pytest.approx(images, rel=1e-9)
     assert np.linalg.norm(short) < 0.9 * np.linalg.norm(beta)
     assert abs(short.sum()) < 1e-9

@@ -310,6 +310,42 @@ def test_no_earlier_points_are_judged_once_the_time_is_over(monkeypatch, calls_o
     assert len(judged) == 1
 
 
+@pytest.mark.parametrize("loss", [losses.Hinge(), losses.Squared(), losses.EpsilonInsensitive(0.1)], ids=str)
+def test_a_goal_below_the_rounding_of_a_certificate_costs_few_of_them(calls_of, loss):
+    """It cost 24 to 90 of them, of points that all were optimal up to rounding, and up to thirty times as long."""
+    given = problem(loss, Lp(4 / 3), n=1000)
+    assert given.n_samples * given.kernels.rank > path._LITTLE
+    judged = calls_of(solver, "certify")
+    found = mklref.solve(given, tol=1e-14)
+    assert found.status is mklref.Status.STALLED
+    assert found.certificate.gap < 2.0 * found.certificate.rounding
+    assert len(judged) <= 3
+    judged.clear()
+    assert mklref.solve(given).status is mklref.Status.OPTIMAL
+    assert len(judged) <= 2
+    assert all(beta.any() for _, beta in judged)  # which f = 0 needs alone
+
+
+def test_a_run_that_has_to_end_certifies_what_it_has_shown_and_keeps_nobody_waiting(monkeypatch, calls_of):
+    """All of nine certificates took four times as long as the whole solution would have."""
+    given, judged = problem(losses.Hinge(), Lp(4 / 3), n=1000, C=10.0), calls_of(solver, "certify")
+    shown = mklref.solve(given, max_iter=3)
+    assert shown.status is mklref.Status.ITERATION_LIMIT
+    assert len(judged) == 1
+    assert shown.certificate.relative_gap <= 1.1 * shown.history.records[-1].relative_gap
+    monkeypatch.setattr(solver, "_CONFIRMED", 0.0)
+    judged.clear()
+    every = mklref.solve(given, max_iter=3)
+    assert len(judged) > 3
+    judged.clear()
+    monkeypatch.setattr(Recorder, "seconds", property(lambda _: 1.0 + len(judged)))  # each takes as long as the run
+    monkeypatch.setattr(Recorder, "late", property(lambda run: len(run.records) >= 3))
+    late = mklref.solve(given)
+    assert late.status is mklref.Status.TIME_LIMIT
+    assert len(judged) == 2
+    assert every.certificate.gap <= late.certificate.gap
+
+
 def test_limits_end_a_run_whose_goal_the_certificate_does_not_confirm(monkeypatch):
     monkeypatch.setattr(solver, "_MARGIN", 1e4)  # the path says so far too early
     given = problem(losses.Hinge(), Lp(2))
