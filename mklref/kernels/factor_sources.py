@@ -54,14 +54,14 @@ class Files:
     """What the files were that arrays are read from; a copy in another process, which has them in memory, has none."""
 
     def __init__(self, *arrays: Any) -> None:
-        self._states = {path: _state(path) for array in arrays for path in _watched(array)}
+        self.states = {path: _state(path) for array in arrays for path in _watched(array)}
 
     def __reduce__(self) -> Any:
         return Files, ()
 
     def require_unchanged(self) -> None:
         """Raise `KernelsLost` if one changed or vanished: to read a map beyond the end of its file ends the process."""
-        for path, state in self._states.items():
+        for path, state in self.states.items():
             if _state(path) != state:
                 raise KernelsLost(
                     f"{path} {'changed' if path.exists() else 'vanished'} while its kernels were in use, so that what "
@@ -153,6 +153,9 @@ class Source:
         self.dtype = first.dtype
         """float32 or float64: the type of the rows."""
         self.shape: tuple[int, int] = (int(data.shape[0]), int(first.shape[1]))
+        as_they_are = type(data) is np.ndarray and data.dtype == first.dtype
+        self.here = as_they_are and transformer is None and not self.files.states
+        """Whether they are such numbers in memory: what else is asked at each read takes longer than a few columns."""
 
     def __getitem__(self, where: Any) -> Rows:
         """Some rows; a view where they are floats in memory, and a slice is asked for."""
@@ -169,7 +172,7 @@ class Source:
         """Rows start to stop, (stop - start, r), or an error if the data or the transformer give others."""
         if isinstance(self.data, Source):  # which says so where its columns are no longer those it had
             return as_rows(self.transformer.transform(self.data.read(start, stop)), self.label)
-        rows = self[start:stop]
+        rows = self.data[start:stop] if self.here else self[start:stop]
         if rows.shape == (stop - start, self.shape[1]):
             return rows
         if self.transformer is None:
