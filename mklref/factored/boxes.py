@@ -81,8 +81,14 @@ class BoxSamples(Quadratic):
         away = np.maximum(x, -(x + slope * self.w[:, where])) if self.bounded else x
         return np.asarray(np.maximum(away.min(axis=0), 0.0))
 
-    def settle(self, where: Any) -> None:
+    def settle(self, where: Any) -> Array:
+        before = self.u[:, where]
         self.u[:, where] = np.where(self._slopes(where)[0] > 0.0, 0.0, self.w[:, where])
+        self._follow(where)
+        return before
+
+    def unsettle(self, where: Any, before: Array) -> None:
+        self.u[:, where] = before
         self._follow(where)
 
     def _slopes(self, where: Any) -> tuple[Array, Array]:

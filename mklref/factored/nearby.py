@@ -86,13 +86,14 @@ class Nearby:
         whole.follows(digits)
         self.steps = whole
         vectors, moved = np.zeros((P, whole.stack.rank + 1, 2)), np.zeros(2)
-        copied, needed, first = [], np.zeros(len(whole), dtype=bool), 0
+        copied, needed, first, settled = [], np.zeros(len(whole), dtype=bool), 0, []
         most = _MOST * len(whole) if np.isfinite(near) else -1.0
         for rows, owns in whole.blocks():
             here = needed[first : first + rows.shape[0]]
             for p, where, mine in owns:
                 own = rows if mine is None else rows[mine]
-                change, beta = self._seen(p, where, whole.product(own, v[p]) + b[p], tau, near)
+                change, beta, ends = self._seen(p, where, whole.product(own, v[p]) + b[p], tau, near)
+                settled.append((whole.machines[p].samples, self.near[p], *ends))
                 moved += np.array([change @ change, len(change)])
                 vectors[p] += whole.transposed(own, np.maximum(beta, 0.0), np.minimum(beta, 0.0)).T
                 here[slice(None) if mine is None else mine] |= self.near[p][where]
@@ -103,9 +104,10 @@ class Nearby:
             self._narrow(copied, np.flatnonzero(needed))
         else:
             vectors[:] = 0.0
-            for (samples, _), close in zip(whole.machines, self.near, strict=True):
-                samples.begin(np.flatnonzero(~close), tau)
-                close[:] = True
+            for samples, close, far, before, ends in settled:  # back to where steps had taken it, or to the path
+                samples.unsettle(far[before], ends[:, before])
+                samples.begin(far[~before], tau)
+                close[far] = True
         sums, told = self._summed()
         return Total((vectors, sums, told, moved))
 
@@ -124,15 +126,19 @@ class Nearby:
             for near, own, all_of_them in zip(self.near, self.steps.machines, self.whole.machines, strict=True):
                 all_of_them.samples.put(np.flatnonzero(near), own.samples)
 
-    def _seen(self, p: int, where: slice, f: Array, tau: float, near: float) -> tuple[Array, Array]:
-        """Changes of the scores of those that were far, and beta of those that are now, which settle; 0 of others."""
+    def _seen(self, p: int, where: slice, f: Array, tau: float, near: float) -> tuple[Array, Array, Any]:
+        """Changes of the scores of those that were far, and beta of those that are now, which settle; 0 of others.
+
+        And who has settled, which of them were near before, and what `unsettle` needs.
+        """
         samples, before = self.whole.machines[p].samples, self.near[p][where].copy()
         change, samples.f[where] = (f - samples.f[where])[~before], f
         close = ~(samples.clearance(where) > near)
         samples.begin(where.start + np.flatnonzero(close & ~before), tau)
-        samples.settle(where.start + np.flatnonzero(~close))
+        far = where.start + np.flatnonzero(~close)
+        ends = samples.settle(far)
         self.near[p][where] = close
-        return change, np.where(close, 0.0, samples.beta[where])
+        return change, np.where(close, 0.0, samples.beta[where]), (far, before[~close], ends)
 
     def _narrow(self, copied: list[Any], needed: Any) -> None:
         """Steps with these rows, of which each machine has the samples that are near for it."""

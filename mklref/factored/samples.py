@@ -58,8 +58,12 @@ class Samples(ABC):
         """How far each score is from where beta leaves the end that it goes to; 0 if it goes to none."""
         return np.zeros_like(self.f[where])
 
-    def settle(self, where: Any) -> None:
-        """Put beta at the end that it goes to."""
+    def settle(self, where: Any) -> Array:
+        """Put the beta of these indices at the end that it goes to; what `unsettle` needs, a column for each."""
+        return np.empty((0, len(where)))
+
+    def unsettle(self, where: Any, before: Array) -> None:
+        """Put beta back to where it was before it was settled."""
 
     def room(self, where: Any) -> Array:
         """The sums of the lower and of the upper ends of beta."""

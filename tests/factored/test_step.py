@@ -296,6 +296,23 @@ def test_samples_near_the_bends_and_the_sums_of_the_others_are_the_whole_problem
     assert all(near.all() for near in shard.near)
 
 
+def test_a_look_that_leaves_out_nobody_leaves_beta_where_steps_had_taken_it():
+    """Half of the rows are near for some machine, fewer for each: put on the path, beta was far from L v + b."""
+    shard, _, _, _, v, b = two_machines(np.asarray)
+    shard.score(v, b)
+    shard.begin(0.1, np.zeros(2))
+    shard.assemble(0.0, False, np.ones(4), 10.0, np.inf, 2)
+    shard.first(0.01 * v, np.zeros(2))
+    shard.second(0.01 * v, np.zeros(2), 0.05, 1.0)
+    shard.assemble(0.5, False, np.ones(4), 10.0, np.inf, 2)
+    before = [samples.part(slice(None)) for samples, _ in shard.machines]
+    _, _, told, _ = shard.look(0.0, False, 1.005 * v, b, 1e-3, 1.5, 2).sums
+    assert told[:, 0].tolist() == [400.0, 134.0]
+    for (samples, _), old in zip(shard.machines, before, strict=True):
+        assert np.any(samples.clearance(slice(None)) > 1.5)
+        assert all(np.array_equal(getattr(samples, name), getattr(old, name)) for name in ("beta", "u", "s", "t"))
+
+
 def test_a_round_with_a_rounder_loss_is_its_newton_system():
     """Around the middle of the box, where u = 1/2, and then from where it was, which it pulls as far again."""
     shard, whole, y, some, v, b = two_machines(np.asarray)
