@@ -323,7 +323,9 @@ def _require_kernel(kernel: Kernel, name: str, samples: Any) -> None:
 
 def require_no_overflow(gram: FloatArray, name: str) -> None:
     """Raise `InvalidInput` where entries are not finite, or so large that their sums may not be."""
-    if not np.isfinite(gram).all() or np.abs(gram).max(initial=0.0) > sys.float_info.max / len(gram) ** 2:
+    most = sys.float_info.max / len(gram) ** 2
+    low, high = float(gram.min(initial=0.0)), float(gram.max(initial=0.0))
+    if not -most <= low <= high <= most:  # NaN is in no interval
         raise _overflow(name)
 
 

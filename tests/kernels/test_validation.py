@@ -12,6 +12,7 @@ from makers import make_kernels, make_samples
 from mklref.certificate.definite import missing
 from mklref.exceptions import AsymmetryWarning, InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import check_psd, gaussian, linear, per_variable, polynomial, stack, validation
+from mklref.kernels.fitted import require_no_overflow
 
 N = 12
 
@@ -357,6 +358,16 @@ def test_bad_parameters_are_refused(make, says):
 def test_bad_samples_are_refused(samples, says):
     with pytest.raises(InvalidInput, match=says):
         polynomial(3).fit(samples)
+
+
+@pytest.mark.parametrize("entry", [np.nan, np.inf, -np.inf, 1e306, -1e306])
+def test_entries_whose_sums_overflow_are_found_wherever_they_are(entry):
+    gram = np.zeros((50, 50))
+    for gram[7, 9] in (0.0, 1e300, -1e300):
+        require_no_overflow(gram, "K")
+    gram[7, 9] = entry
+    with pytest.raises(InvalidInput, match="kernel 'K' overflows float64"):
+        require_no_overflow(gram, "K")
 
 
 def test_new_samples_must_have_the_same_variables(rng):
