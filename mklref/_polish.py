@@ -93,7 +93,7 @@ def with_better_intercept(problem: Problem, point: Point) -> tuple[Point, Certif
     found = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
     if not found.objective - found.better_upper > (_WORTHWHILE * found.gap if point.weights.any() else 0.0):
         return point, found
-    moved = point._replace(intercept=problem.intercepts(np.atleast_1d(found.better_intercept).tolist()))
+    moved = point._replace(intercept=problem.intercepts(found.better_intercept))
     better = certify(problem, moved.dual_coef, weights=moved.weights, intercept=moved.intercept)
     return (moved, better) if _gap(better) < _gap(found) else (point, found)
 

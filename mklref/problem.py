@@ -251,9 +251,10 @@ class Problem(Frozen):
             row[machine.samples] = own
         return rows.reshape(self.dual_shape)
 
-    def intercepts(self, values: Sequence[float]) -> Any:
-        """One intercept for each machine as a solution has them: a float, or an array (P,)."""
-        return np.array(values, dtype=float) if self.several else float(values[0])
+    def intercepts(self, values: float | Sequence[float]) -> Any:
+        """Intercepts as a solution has them, from those that a certificate has: a float, or an array (P,)."""
+        each = np.atleast_1d(np.array(values, dtype=float))
+        return each if self.several else float(each[0])
 
     def to_latex(self, formulation: str | None = None) -> str:
         """The problem, or its statement in a formulation, as LaTeX without delimiters.

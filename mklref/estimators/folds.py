@@ -95,7 +95,7 @@ def _certified(problems: Sequence[Any], solutions: Sequence[Any], options: Seque
     certified = []
     for problem, own, found in zip(problems, solutions, certify_each(points), strict=True):
         status = own.status.confirmed(found.is_optimal(tol))
-        at = {"intercept": problem.intercepts(np.atleast_1d(found.intercept).tolist()), "objective": found.objective}
+        at = {"intercept": problem.intercepts(found.intercept), "objective": found.objective}
         solution = replace(own, **at, certificate=found, status=status)
         if status is not own.status:
             run, ended = _run(problem, None, None, options)

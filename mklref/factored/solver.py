@@ -265,8 +265,8 @@ def _solution(
     own, weights, certificate = min(judged, key=lambda one: one[2].gap)
     status = status.confirmed(certificate.is_optimal(tol))
     history = History(tuple(path.recorder.records), path.counters)
-    facts = (certificate.intercept, certificate.objective, certificate, status, history, "factored")
-    return Solution(own, weights, *facts, **names_of_both(problem.kernels))
+    facts = (certificate.objective, certificate, status, history, "factored")
+    return Solution(own, weights, problem.intercepts(certificate.intercept), *facts, **names_of_both(problem.kernels))
 
 
 def _or_earlier(problem: Problem, path: Path, solution: Solution, tol: float) -> Solution:

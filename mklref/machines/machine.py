@@ -119,7 +119,7 @@ class Together:
         else:
             certificate = certify_images(self.problem, betas, images, weights, None)
         status = status.confirmed(certificate.is_optimal(tol))
-        intercept = self.problem.intercepts(np.atleast_1d(certificate.intercept))
+        intercept = self.problem.intercepts(certificate.intercept)
         facts = (intercept, certificate.objective, certificate, status, history)
         return Solution(rows, weights, *facts, **names_of_both(self.problem.kernels))
 

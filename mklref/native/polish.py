@@ -192,7 +192,7 @@ def certified_in_domain(problem: Problem, solution: Solution, tol: float) -> Sol
     if found.gap > max(bounds.gap, tol * bounds.size):
         return solution
     status = solution.status.confirmed(found.is_optimal(tol))
-    b = problem.intercepts(np.atleast_1d(found.intercept).tolist())
+    b = problem.intercepts(found.intercept)
     return replace(moved, intercept=b, objective=found.objective, certificate=found, status=status)
 
 

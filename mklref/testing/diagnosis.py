@@ -106,7 +106,7 @@ def judge(
     except MKLError as error:
         return Verdict(None, (Finding("malformed answer", str(error)),), np.inf)
     weights = None if answer.weights is None else np.maximum(_array(answer.weights), 0.0)  # as in the certificate
-    b = None if answer.intercept is None else problem.intercepts(np.atleast_1d(certificate.intercept).tolist())
+    b = None if answer.intercept is None else problem.intercepts(certificate.intercept)
     point = Point(beta, weights, b)
     if weights is None and np.isfinite(certificate.lower):
         for theta in fitting_weights(problem, point.dual_coef, point.intercept):

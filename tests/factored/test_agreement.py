@@ -71,6 +71,7 @@ def test_several_classes_share_their_weights(loss, strategy):
     v = given.kernels.coefficients(solution.dual_coef, solution.weights)
     scores = solution.decision_function(given.kernels.dense())
     assert np.allclose(given.kernels.product(v) + solution.intercept, scores)
+    assert isinstance(solution.intercept, np.ndarray)
 
 
 @pytest.mark.parametrize("loss", [losses.Logistic(), losses.Squared()], ids=str)
