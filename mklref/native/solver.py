@@ -27,7 +27,7 @@ from mklref.native.loop import Loop
 from mklref.native.point import of_dual
 from mklref.native.polish import certified_in_domain, polished
 from mklref.native.rescue import Ladder, led_nowhere
-from mklref.native.start import first_weights
+from mklref.native.start import first_weights, solved_before
 from mklref.problem import Problem, in_a_smaller_box
 from mklref.regularizers import Lp
 from mklref.solution import Record, Solution, Status
@@ -222,7 +222,7 @@ def _as_of(problem: Problem, near: Solution, solution: Solution, tol: float) -> 
     """The solution of a problem that is nearly this one, or the same, as one of this problem."""
     found = certify(problem, near)
     return replace(
-        solution, dual_coef=near.dual_coef, weights=near.weights, intercept=found.intercept,
+        solution, dual_coef=near.dual_coef, weights=near.weights, intercept=problem.intercepts(found.intercept),
         objective=found.objective, certificate=found, status=solution.status.confirmed(found.is_optimal(tol)),
     )  # fmt: skip
 
@@ -337,7 +337,8 @@ def _followed(loop: Loop, start: Any = None) -> Status:
     try:
         weights = first_weights(loop, start)
         loop.note_first(weights)
-        point = on_active_samples(loop, weights) or loop.evaluate(weights)  # rounds where kernels are costly
+        given = None if start is None else solved_before(loop, start)
+        point = given or on_active_samples(loop, weights) or loop.evaluate(weights)  # rounds where kernels are costly
         while True:
             status, centre = loop.iterate(point)
             rescued = ladder.climb(centre) if status is Status.STALLED else None

@@ -14,7 +14,7 @@ from mklref.machines.lazy import LazyMachine, kernels_of
 from mklref.multiclass import random_part
 from mklref.native import tuning
 from mklref.native.loop import Loop
-from mklref.native.point import equal_weights
+from mklref.native.point import Point, equal_weights
 from mklref.problem import on_samples
 
 
@@ -33,6 +33,15 @@ def first_weights(loop: Loop, start: Any) -> Array:
     weights = weights_of_a_part(loop)
     machine.warm = weights is not None
     return equal_weights(loop.machine) if weights is None else weights
+
+
+def solved_before(loop: Loop, start: Any) -> Point | None:
+    """The point of a start, with its own weights, if it is a solution: a machine that is solved coarsely leaves it."""
+    regularizer = loop.problem.regularizer
+    if regularizer.weight_form == "min" and not np.isfinite(regularizer.weight_penalty(start.weights)):
+        return None
+    point = loop.assess(start.weights)
+    return loop.best.note(point) if loop.reached(point) else None
 
 
 def weights_of_a_part(loop: Loop) -> Array | None:
