@@ -302,7 +302,7 @@ INNER: tuple[Suspect, ...] = (weights.inner_machine,)
 LAST: tuple[Suspect, ...] = (weights.other_weights, *INNER)
 """They do not: one half of the point is right."""
 
-OF_ALL: tuple[Suspect, ...] = (weights.spheres, weights.shares, permuted_machines)
+OF_ALL: tuple[Suspect, ...] = (weights.spheres, weights.shares, permuted_machines, weights.permuted_samples)
 """What all machines of a problem have in common, to be tried before each one by itself."""
 
 OF_THEIR_WEIGHTS: tuple[Suspect, ...] = (data.normalized_kernels, weights.other_regularizers)

@@ -199,15 +199,34 @@ def inner_machine(problem: Problem, point: Point) -> Iterator[Reading]:
     if not np.isfinite(certify(problem, point.dual_coef, weights=point.weights).better_upper):
         return  # numbers beyond all scales, which no solver has time for
     found = solve(problem.replace(regularizer=reg.Fixed(point.weights)), tol=1e-9, max_iter=60)
-    sorted_alike = np.empty_like(point.dual_coef)
-    sorted_alike[np.argsort(found.dual_coef)] = np.sort(point.dual_coef)
-    text = "dual_coef is optimal in another order."
-    yield Reading("permuted samples", text, problem, point._replace(dual_coef=sorted_alike))
+    yield _in_order(problem, point, found.dual_coef)
     signed = np.copysign(point.dual_coef, found.dual_coef)
     text = "it is optimal with the signs of y - f, as alpha - alpha*."
     yield Reading("unsigned dual_coef", text, problem, point._replace(dual_coef=signed))
     text = "dual_coef does not solve the machine of these weights, whose solution is optimal."
     yield Reading("machine not solved", text, problem, Point(found.dual_coef, point.weights, None))
+
+
+def permuted_samples(problem: Problem, point: Point) -> Iterator[Reading]:
+    """One order of the samples for all rows, where some have dual variables of samples that their machines do not see.
+
+    What is left of such a row is no answer of its machine in any order.
+    """
+    from mklref.native import solve
+
+    theta, beta = point.weights, point.dual_coef
+    if theta is not None and theta.any() and not np.array_equal(problem.join(problem.split(beta)), beta):
+        found = solve(problem.replace(regularizer=reg.Fixed(theta)), tol=1e-9, max_iter=60)
+        yield _in_order(problem, point, found.dual_coef)
+
+
+def _in_order(problem: Problem, point: Point, found: Array) -> Reading:
+    """The dual variables in the order of those of a solution, of several machines (P, n) by a mixture of their rows."""
+    mixture = np.random.default_rng(0).normal(size=len(np.atleast_2d(found)))
+    order = np.empty(problem.n_samples, dtype=int)
+    order[np.argsort(mixture @ np.atleast_2d(found))] = np.argsort(mixture @ np.atleast_2d(point.dual_coef))
+    text = "dual_coef is optimal in another order of the samples."
+    return Reading("permuted samples", text, problem, point._replace(dual_coef=point.dual_coef[..., order]))
 
 
 def free_samples(problem: Problem, beta: Array) -> tuple[Any, Array]:
