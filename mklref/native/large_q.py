@@ -70,7 +70,10 @@ class LargeQ:
         convex = vz + t * (self.r - 1.0) * normal
         diagonal = np.maximum(v * s + convex, np.finfo(float).tiny)
         solved = _inverse(diagonal, W / v, convex, np.stack([0.5 * v * s + mu, normal]))
-        d = solved[0] - float(normal @ solved[0]) / float(normal @ solved[1]) * solved[1]
+        slope = float(normal @ solved[1])
+        if not slope > 0.0:  # as it is of a definite H
+            raise FloatingPointError("the step of a block norm is beyond double precision")
+        d = solved[0] - float(normal @ solved[0]) / slope * solved[1]
         change = (mu - vz - vz * d) / vz
         self.z = self.z * (1.0 + _longest(change) * change)
         return np.asarray(1.0 / self._inside(v * (1.0 + min(_longest(d), _longest(-d)) * d)))
