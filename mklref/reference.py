@@ -203,7 +203,7 @@ class Compiled:
     def model(self, second_order: bool) -> Model:
         """The cvxpy model, to be solved with exact power cones or with second-order cones in their place."""
         if second_order not in self._models:
-            self._models[second_order] = self.formulation.build(self.problem, self.factors)
+            self._models[second_order] = self.formulation.build(self.scaling.stated(self.problem), self.factors)
         return self._models[second_order]
 
     @np.errstate(all="ignore")
@@ -243,7 +243,7 @@ class Compiled:
         started = time.perf_counter()
         engine = Engine(solver, options)
         point = self.scaling.restore(self._point(engine, problem))
-        said = {"value": engine.value * self.scaling.cost * self.scaling.scores, "claimed": engine.claimed}
+        said = {"value": engine.value * self.scaling.value, "claimed": engine.claimed}
 
         def solution(facts: dict[str, Any], raw: Any = None) -> Any:
             bounds = facts["certificate"]

@@ -6,6 +6,7 @@ The cones that each formulation compiles to, which README's table of formulation
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import cvxpy as cp
@@ -14,7 +15,7 @@ import pytest
 from formulations.agreement import suited
 from makers import DEGENERATE, LOSSES, PAIRS, SCALE, make_problem
 
-from mklref import Problem, reference
+from mklref import Problem, reference, solve
 from mklref._conic.cones import use_second_order_cones
 from mklref._conic.model import nonnegative
 from mklref._conic.polish import polish
@@ -25,7 +26,7 @@ from mklref.certificate import certify
 from mklref.exceptions import SolverFailure
 from mklref.formulations import FORMULATIONS, as_formulation
 from mklref.kernels import stack
-from mklref.losses import as_loss
+from mklref.losses import EpsilonInsensitive, Huber, Squared, as_loss
 from mklref.multiclass import MulticlassProblem
 from mklref.problem import Point
 from mklref.reference import Engine
@@ -88,6 +89,60 @@ def test_a_scaled_problem_has_the_scaled_value_and_point(regularizer, C):
     here = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
     assert here.upper == pytest.approx(scaling.cost * there.upper, rel=1e-12)
     assert here.lower == pytest.approx(scaling.cost * there.lower, rel=1e-9)
+
+
+REAL = pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss.targets == "real"], ids=str)
+
+
+def in_units(problem, size):
+    """The problem with targets in another unit, the tube of its loss with them, and C where losses grow linearly."""
+    own = {name: size * value for name, value in vars(problem.loss).items() if name in ("epsilon", "delta")}
+    C = problem.C * (size if problem.loss.name in ("epsilon_insensitive", "pinball") else 1.0)
+    return problem.replace(y=size * problem.y, loss=replace(problem.loss, **own), C=C)
+
+
+@REAL
+@pytest.mark.parametrize("size", [1e-5, 1e4])
+@pytest.mark.parametrize("regularizer", [Lp(1.5), Power(2), HalfPower(1.0), Tikhonov(2, 0.3), Fixed(SCALE)], ids=str)
+def test_targets_in_any_unit_are_of_order_one_in_the_program(loss, size, regularizer):
+    problem = in_units(make_problem(loss=loss, seed=2, C=0.7, regularizer=regularizer), size)
+    scaling = balanced(problem)
+    stated = scaling.stated(problem)
+    assert 0.1 < np.abs(stated.y - np.median(stated.y)).max() < 10.0
+    there = stated.replace(C=problem.C / scaling.cost, kernels=scaling.factor**2 * problem.kernels.dense())
+    beta = there.C * np.random.default_rng(1).uniform(-1.0, 1.0, size=25)
+    beta -= beta.mean()
+    beta *= 0.1 * regularizer.dual_scale(there.kernels.norms(beta))
+    found = certify(there, beta, weights=SCALE, intercept=0.3)
+    point = scaling.restore(Point(beta, SCALE, 0.3))
+    here = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
+    assert here.objective == pytest.approx(scaling.value * found.objective, rel=1e-11)
+    assert here.lower == pytest.approx(scaling.value * found.lower, rel=1e-9)
+
+
+@REAL
+@pytest.mark.parametrize("size", [1e-7, 1e5])
+@pytest.mark.parametrize("formulation", ["dual", "weighted_primal", "mixed_norm"])
+def test_values_are_the_same_in_every_unit_of_the_targets(loss, size, formulation):
+    """Prices, targets of 1e4, were beyond Clarabel and ECOS."""
+    problem = make_problem(loss=loss, seed=2, regularizer=Lp(2))
+    value = size**2 * solve(problem).objective
+    for solver in ("CLARABEL", "ECOS"):
+        found = reference.solve(in_units(problem, size), formulation, solver=solver)
+        assert found.claimed == "optimal"
+        assert found.value == pytest.approx(value, rel=1e-5)
+        assert found.certificate.is_optimal(1e-5)
+
+
+def test_losses_of_ones_own_and_tubes_beyond_all_units_stay_in_the_unit_of_their_targets():
+    class Own(Squared):
+        pass
+
+    for loss in (Own(), Huber(1e-300), EpsilonInsensitive(1e300)):
+        problem = make_problem(loss=loss, seed=2)
+        assert balanced(problem.replace(y=1e4 * problem.y)).scores == 1.0
+    for size in (0.0, 1e-300, 1e300):
+        assert balanced(problem.replace(y=size * problem.y, loss="squared")).scores == 1.0
 
 
 def test_a_scaling_is_in_the_range_of_double_precision_where_C_times_the_kernels_is_not():
