@@ -287,3 +287,10 @@ def test_a_dual_variable_beside_its_machine_counts_nothing_and_is_refused_in_a_d
     facts["point"]["dual_coef"][0][outside] = (1.0).hex()
     with pytest.raises(verify.Unreadable, match="a sample that it does not see"):
         verify.verify(facts, problem.kernels.dense(), data[1].astype(float))
+
+
+def test_kernels_that_rounding_left_indefinite_are_no_less_so_for_a_pair_of_classes():
+    """Where the samples of a pair have next to nothing of a kernel, what rounding has left of the whole is much."""
+    kernels = [np.eye(3), np.diag([1.0, 1e-16, -1.3e-16])]
+    problem = MulticlassProblem(kernels, [0, 1, 2], strategy="one_vs_one", intercept=False)
+    assert mklref.solve(problem).status is mklref.Status.OPTIMAL

@@ -58,7 +58,8 @@ def dual_squares(problem: Problem, beta: Array, images: Any) -> Array:
     """beta'K_m beta, with rounding below zero removed; a truly negative value proves K_m indefinite."""
     squares: Array = images @ beta
     rounding = 8.0 * len(beta) * float(np.finfo(problem.kernels.dtype).eps)
-    allowed = rounding * _largest_squares(problem, beta)
+    # Of a part of the samples the trace may be next to nothing, and what rounding has left of the whole is not.
+    allowed = rounding * _largest_squares(problem, beta) + problem.kernels.slack @ (beta * beta)
     m = int(np.argmin(squares + allowed))
     if squares[m] < -allowed[m]:
         raise InvalidKernel(
