@@ -125,7 +125,8 @@ def test_steps_descend(accelerated):
         assert 1.0 in momenta[1:]
     else:
         assert np.all(np.diff(values) <= 1e-12 * values[0])
-    run = forward_backward(problem, max_iter=99, tol=1e-14, accelerated=accelerated)
+    options = {"accelerated": True} if accelerated else {}
+    run = forward_backward(problem, max_iter=99, tol=1e-14, **options)
     np.testing.assert_allclose(run.history.column("upper"), np.minimum.accumulate(values), rtol=1e-6)
 
 

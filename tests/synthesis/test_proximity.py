@@ -13,7 +13,9 @@ from mklref.exceptions import InvalidParameter
 from mklref.losses import as_loss
 from mklref.solution import Status
 from mklref.synthesis import MixedNorm, SynthesisProblem, solve
+from mklref.synthesis.proximal_point import _minimum as minimum
 from mklref.synthesis.proximity import PROX, elitist_threshold, jacobian, prox_loss
+from mklref.synthesis.solver import _largest as largest_columns
 
 DUAL = {1: np.inf, 2: 2}
 STEPS = (0.05, 0.7, 3.0)
@@ -188,3 +190,38 @@ def test_proximal_steps_that_newton_does_not_solve_are_shortened():
     K = np.exp(-((X[:, None] - X) ** 2).sum(axis=2) / 5.0)
     y = np.where(rng.normal(size=12) > 0.0, 1.0, -1.0)
     assert solve(SynthesisProblem([K], y, lam=0.01, p=1, q=1, r=2, C=5.0)).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("best", [1e-3, 0.2, 1.0, 3.0, 1000.0])
+@pytest.mark.parametrize("slope", [lambda x: x, lambda x: np.tanh(9 * x), lambda x: (1 + x) ** 7 - 1])
+def test_line_search_ends_where_a_tenth_of_the_slope_is_left(slope, best):
+    """Before, at and far beyond a step of 1; where the slope is flat far from its zero, and where it is steep."""
+    trials = []
+
+    def along(a):
+        trials.append(a)
+        return slope(a / best - 1.0), a
+
+    found = minimum(along, slope(-1.0))
+    assert abs(slope(found / best - 1.0)) <= 0.1 * abs(slope(-1.0))
+    assert len(trials) <= 15
+
+
+@pytest.mark.parametrize("norm", NORMS, ids=repr)
+def test_the_working_set_holds_the_largest_columns(norm, rng):
+    """Relative to the largest of the group for p = 1, q = 2; whole groups for p = 2, and all columns without groups."""
+    Z = rng.normal(size=(30, 70))
+    Z[:, 7] = Z[4] = 0.0
+    chosen = largest_columns(norm, Z, np.zeros_like(Z))
+    if (norm.p, norm.q) == (2, 2):
+        assert chosen.all()
+        return
+    rows, chosen = norm.groups(np.abs(Z)), norm.groups(chosen)
+    if norm.p == 2:
+        sizes, count = rows * 0 + np.linalg.norm(rows, axis=1, keepdims=True), 10 * rows.shape[1]
+    elif norm.q == 2:
+        sizes, count = rows / np.maximum(rows.max(axis=1, keepdims=True), 1e-9), max(100, 2 * len(rows))
+    else:
+        sizes, count = rows, 100
+    assert chosen.sum() == count
+    assert sizes[chosen].min() >= sizes[~chosen].max()
