@@ -236,6 +236,8 @@ def test_an_atom_is_compared_where_the_loss_is_small():
     wrong = type("Wrong", (Linex,), {"atom": lambda self, t, y: Linex.atom(self, t, y) + 0.01 * cp.pos(t - y)})()
     with pytest.raises(InvalidParameter, match=r"atom of the loss linex .* is not its value"):
         mklref.reference.solve(make_problem(seed=3, regularizer="l2", loss=wrong), "mixed_norm")
+    rounded = type("Rounded", (Linex,), {"atom": lambda self, t, y: (1.0 + 1e-8) * Linex.atom(self, t, y)})()
+    assert mklref.reference.solve(make_problem(seed=3, regularizer="l2", loss=rounded), "mixed_norm").status is Status.OPTIMAL
 
 
 class Near(SquaredHinge):
