@@ -17,7 +17,7 @@ sigma and rho grow (the semismooth Newton augmented Lagrangian method of Li, Sun
 line only K'd is new: a trial point costs no read of the columns.
 
 The rounding errors of A(beta) grow with sigma. Where Newton's method stops at them before K A - t is small, sigma
-falls, and it falls further as long as the gap does not.
+falls, and stays below.
 """
 
 from __future__ import annotations
@@ -111,8 +111,6 @@ class ProximalPoint:
                 factor = _RETREAT
             if self._rounded:  # sigma K'beta has lost the digits of A: less than this from now on
                 largest = factor * self.rho
-            elif since_better and largest < _LARGEST * self._start[1]:
-                largest, factor = 0.1 * largest, 0.1
             if self.rho * factor <= largest:
                 self.sigma, self.rho = min(factor * self.sigma, self._most_sigma), factor * self.rho
         return columns.expand(u), dual
@@ -170,19 +168,19 @@ class ProximalPoint:
         return point, _MOST_NEWTON_STEPS
 
     def _direction(self, columns: Restriction, P: Jacobian, D: Array, gradient: Array) -> Array:
-        """-(D + sigma K P K')^{-1} gradient: in the m dimensions of a root R if they are fewer than n.
+        """-(D + sigma K P K')^{-1} gradient: in the m dimensions of a root R where there is one.
 
         (D + sigma R'R)^{-1} = D^{-1} - D^{-1}R' (I/sigma + R D^{-1} R')^{-1} R D^{-1}
         """
         S, is_root = columns.curvature(P)
         scaled = gradient / D
-        if is_root and len(S) < len(D):
+        if is_root:
             if not len(S):
                 return np.asarray(-scaled)
             inner = (S / D) @ S.T
             inner.flat[:: len(S) + 1] += 1.0 / self.sigma
             return np.asarray(-(scaled - (_solve(inner, S @ scaled) @ S) / D))
-        H = self.sigma * (S.T @ S if is_root else S)
+        H = self.sigma * S
         H.flat[:: len(D) + 1] += D
         return -_solve(H, gradient)
 

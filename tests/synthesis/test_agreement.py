@@ -96,6 +96,7 @@ def test_operator_norm(rng):
     K = rng.normal(size=(3, 7, 5))
     exact = np.linalg.norm(np.hstack(K), 2)
     found = operator_norm(Dictionary(K))
+    assert operator_norm(Dictionary(K / 1024.0)) == found / 1024.0
     assert 0.97 * exact <= found <= exact * (1 + 1e-12)
     assert operator_norm(Dictionary(np.zeros((1, 2, 2)))) == 0.0
     pause = 0.9 * np.eye(200) + 0.1 / 200  # of the power method: the norm is 1, all other singular values are 0.9

@@ -1,10 +1,12 @@
 """SynthesisProblem: what it refuses and how it says so, and that it is frozen.
 
-The map K, its adjoint, its restrictions, and the count of what is read.
+The map K, its adjoint, its restrictions and Newton's method on them, and the count of what is read.
 Every public function of mixed-norm synthesis with wrong arguments: our errors, by the name of the argument.
 """
 
 from __future__ import annotations
+
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -27,6 +29,7 @@ from mklref.synthesis import (
 from mklref.synthesis.dictionary import Columns, Dictionary, Kernels, restriction
 from mklref.synthesis.generalization import clipped_loss, massart, proposition_2, rademacher_complexity, theorem_2
 from mklref.synthesis.problem import correlations, scores
+from mklref.synthesis.proximal_point import ProximalPoint
 from mklref.synthesis.proximity import jacobian
 
 KERNELS = np.arange(24.0).reshape(2, 3, 4)
@@ -164,6 +167,9 @@ def test_a_restriction_is_the_map_on_its_columns(kind, norm, K, rng):
         return scores(K, np.where(mask, moved, 0.0))
 
     np.testing.assert_allclose(curvature @ v, (image(h) - image(-h)) / (2 * h), rtol=1e-5, atol=1e-5)
+    D, sigma = rng.uniform(1.0, 2.0, size=len(v)), 0.7
+    d = ProximalPoint._direction(SimpleNamespace(sigma=sigma), part, P, D, v)
+    np.testing.assert_allclose(D * d + sigma * (curvature @ d), -v)
 
 
 def test_columns_count_what_they_copy_and_touch(K, rng):

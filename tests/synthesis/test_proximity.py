@@ -192,6 +192,14 @@ def test_proximal_steps_that_newton_does_not_solve_are_shortened():
     assert solve(SynthesisProblem([K], y, lam=0.01, p=1, q=1, r=2, C=5.0)).status is Status.OPTIMAL
 
 
+def test_newton_ends_where_only_rounding_is_left(rng):
+    """Kernels of low rank and next to no penalty: about 170 steps, and 1100 if every proximal step takes all it may."""
+    X, y = rng.normal(size=(10, 2)), rng.normal(size=10)
+    K = [X @ X.T, (1.0 + X @ X.T) ** 3]
+    problem = SynthesisProblem(K, y, lam=1e-7, p=1, q=1, r=1, C=4e3, loss="squared")
+    assert solve(problem, tol=1e-14).history.counters["newton_steps"] < 500
+
+
 @pytest.mark.parametrize("best", [1e-3, 0.2, 1.0, 3.0, 1000.0])
 @pytest.mark.parametrize("slope", [lambda x: x, lambda x: np.tanh(9 * x), lambda x: (1 + x) ** 7 - 1])
 def test_line_search_ends_where_a_tenth_of_the_slope_is_left(slope, best):
