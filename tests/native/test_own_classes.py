@@ -232,12 +232,16 @@ def test_a_penalty_on_the_weights_that_is_not_there_is_asked_for():
         make_problem(seed=3, regularizer=bare)
 
 
-def test_an_atom_is_compared_where_the_loss_is_small():
-    wrong = type("Wrong", (Linex,), {"atom": lambda self, t, y: Linex.atom(self, t, y) + 0.01 * cp.pos(t - y)})()
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_an_atom_is_compared_where_the_loss_is_small(sign):
+    def problem(atom):
+        loss = type("Changed", (Linex,), {"atom": lambda self, t, y: atom(Linex.atom(self, t, y), t - y)})()
+        return make_problem(seed=3, regularizer="l2", loss=loss)
+
     with pytest.raises(InvalidParameter, match=r"atom of the loss linex .* is not its value"):
-        mklref.reference.solve(make_problem(seed=3, regularizer="l2", loss=wrong), "mixed_norm")
-    rounded = type("Rounded", (Linex,), {"atom": lambda self, t, y: (1.0 + 1e-8) * Linex.atom(self, t, y)})()
-    assert mklref.reference.solve(make_problem(seed=3, regularizer="l2", loss=rounded), "mixed_norm").status is Status.OPTIMAL
+        mklref.reference.solve(problem(lambda V, r: V + 0.01 * cp.pos(sign * r)), "mixed_norm")
+    rounded = problem(lambda V, r: (1.0 + 1e-8) * V)
+    assert mklref.reference.solve(rounded, "mixed_norm").status is Status.OPTIMAL
 
 
 class Near(SquaredHinge):
