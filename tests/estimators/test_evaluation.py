@@ -189,6 +189,8 @@ def test_a_perfect_order_of_few_samples_proves_no_perfect_area():
     for sign, ends in ((1.0, (0.745, 1.0)), (-1.0, (0.0, 0.264))):
         auc = Evaluation(y, y, y, sign * np.arange(15.0), np.arange(2)).auc
         assert auc == pytest.approx((max(sign, 0.0), *ends), abs=1e-3)
+        assert Evaluation(y > sign, y, y, np.arange(15.0), np.arange(2)).auc is None  # one class alone
+    assert Evaluation(y, y, y, np.ones((15, 2)), np.arange(2)).auc is None
 
 
 def test_a_part_that_lacks_a_class_has_no_scores_beside_those_of_others(three_classes):
@@ -277,7 +279,7 @@ def test_stability_counts_how_often_a_kernel_is_chosen(three_classes):
     X, y, _ = three_classes
     model = make_pipeline(StandardScaler(), MKLClassifier("per_variable(linear, rbf(1))", tol=1e-2))
     found = stability(model, X, y == "top", fits=5, n_jobs=2)
-    again = stability(model, X, y == "top", fits=5)
+    again = stability(model[-1], StandardScaler().fit_transform(X), y == "top", fits=5)
     np.testing.assert_array_equal(found.weights, again.weights)
     assert found.weights.shape == (5, 6)
     groups = found.by_group()
@@ -356,7 +358,7 @@ def test_weights_and_groups_in_another_order_than_their_samples_are_refused(thre
 
 
 @pytest.mark.parametrize("method", ["predict", "decision_function"])
-@pytest.mark.parametrize("wrong", [lambda one: np.nan * one, lambda one: one[1:], lambda one: one[:, None]])
+@pytest.mark.parametrize("wrong", [lambda t: np.append(t[1:], np.nan), lambda t: t[1:], lambda t: t[:, None]])
 def test_a_model_without_a_finite_value_for_each_sample_is_named(wrong, method):
     X = np.random.default_rng(0).normal(size=(20, 2))
     y = X[:, 0] > 0.0
@@ -394,4 +396,4 @@ def test_gram_matrices_are_evaluated_in_every_shape_that_fit_takes(three_classes
         with pytest.raises(InvalidInput, match=r"X has shape .*; a precomputed kernel has a row and a column for each"):
             evaluate(SVC(kernel="precomputed"), own, y)
     for gram in (K[0], frames[0]):
-        assert evaluate(SVC(kernel="precomputed"), gram, y, test=0.25).accuracy.value > 0.3
+        assert evaluate(SVC(kernel="precomputed"), gram, y, test=0.6).accuracy.value > 0.3
