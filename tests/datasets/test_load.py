@@ -57,7 +57,7 @@ VARIABLES, CLASSES = [[1.0, 2.5], [-3.0, 40.0], [5.0, 6.0]], ["yes", "no", "yes"
             for mark in ";\t"
         ),
         ("y,a\n1.5,2\n2.5,3\n", "y", ("a",), [[2.0], [3.0]], [1.5, 2.5]),
-        ("0,1,y\n1.5,2,a\n", None, ("0", "1"), [[1.5, 2.0]], ["a"]),  # variables may be counted
+        ("0,1,y\n1.5,2,a\n0,1,7\n", None, ("0", "1"), [[1.5, 2.0], [0.0, 1.0]], ["a", "7"]),  # variables may be counted
         (  # other separators and ends of lines in quotes
             '\n"a, b";"c, d, e\nf";y\n\n1;2;"x\ny"\n3;4;z\n',
             None,
@@ -350,14 +350,14 @@ def test_idx_files_become_one_set_with_one_split(directory):
     assert data.y.tolist() == ["7", "1", "7", "1", "1"]
     assert [part.tolist() for part in data.splits[0]] == [[0, 1, 2], [3, 4]]
     assert data.features[3] == "pixel[1,0]"
-    files["t10k-labels-idx1-ubyte.gz"] = gzip.compress(b"no idx at all")
-    add_set(directory, "damaged", files)
+    add_set(directory, "damaged", {**files, "t10k-labels-idx1-ubyte.gz": gzip.compress(b"no idx at all")})
     with pytest.raises(UnsafeFile, match="not an idx file"):
         datasets.load("damaged")
-    files = {name: idx(np.zeros((0, 2, 3) if "images" in name else 0)) for name in files}
-    add_set(directory, "empty", files)
-    with pytest.raises(UnsafeFile, match="expected pictures and their labels"):
-        datasets.load("empty")
+    empty = {name: idx(np.zeros((0, 2, 3) if "images" in name else 0)) for name in files}
+    for k, wrong in enumerate((empty, {**files, "t10k-images-idx3-ubyte.gz": idx(np.zeros((2, 1, 3)))})):
+        add_set(directory, f"wrong{k}", wrong)
+        with pytest.raises(UnsafeFile, match="expected pictures and their labels"):
+            datasets.load(f"wrong{k}")
 
 
 @pytest.mark.parametrize(
