@@ -18,10 +18,10 @@ from makers import DEGENERATE, LOSSES, PAIRS, SCALE, make_problem
 from mklref import Problem, reference, solve
 from mklref._conic.cones import use_second_order_cones
 from mklref._conic.model import nonnegative
-from mklref._conic.polish import polish
+from mklref._conic.polish import SNAP, _active_sets as active_sets, polish
 from mklref._conic.scaling import Scaling, balanced, factorize
 from mklref._conic.signed import SignedPoint, Span, newton
-from mklref._polish import with_better_intercept
+from mklref._polish import Samples, with_better_intercept
 from mklref.certificate import certify
 from mklref.exceptions import SolverFailure
 from mklref.formulations import FORMULATIONS, as_formulation
@@ -285,6 +285,17 @@ def test_dual_variables_that_are_tiny_beside_the_costs_are_no_zeros(loss, rng):
     assert np.abs(solution.dual_coef).max() < 1e-4 * problem.C
     bounds = solution.certificate
     assert bounds.gap < 2.0 * bounds.rounding + 1e-9 * bounds.upper, bounds.explain()
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-9])
+def test_every_active_set_is_tried_once(size):
+    problem = make_problem(seed=13, C=2.0).replace(sample_weight=np.linspace(1.0, 50.0, 25))
+    samples, beta = Samples(problem), size * problem.y * np.geomspace(1e-9, 1.0, 25)
+    tolerances = [share * snap for share in (1.0, size / 100.0) for snap in SNAP]
+    inside = [samples.snapped(beta, tolerance)[1].tobytes() for tolerance in tolerances]
+    tried = [samples.snapped(beta, tolerance)[1].tobytes() for tolerance in active_sets(samples, beta)]
+    assert tried == list(dict.fromkeys(inside))
+    assert 4 <= len(tried) < 8
 
 
 def test_the_kernel_machine_by_definition():
