@@ -74,7 +74,9 @@ def test_cells_are_decoded_as_they_are_read():
     days = dates(["31.01.2020 12:00", "2020-01-31", "1. Februar 2020", None, "soon"], "dmy")
     np.testing.assert_allclose(days, [18292.5, 18292.0, 18293.0, np.nan, np.nan])
     np.testing.assert_allclose(dates(["2020-01-31T00:30:00+02:30", "Jan 31, 2020"], "ymd")[0], 18292.0 - 2.0 / 24.0)
-    np.testing.assert_allclose(dates(["6:00", "48:00", "3 PM"], "time"), [0.25, 2.0, np.nan])
+    hours = [6.0, 48.0, np.nan, 0.5, 9.0, 12.5, 21.75]
+    times = dates(["6:00", "48:00", "3 PM", "12:30 AM", "9:00 am", "12:30 PM", "9:45 pm"], "time")
+    np.testing.assert_allclose(times, np.array(hours) / 24.0)
     np.testing.assert_array_equal(numbers(["1.200,5 kg", "(3) kg", "3 g"], ",kg"), [1200.5, -3.0, np.nan])
     np.testing.assert_array_equal(flags(["YES", "y", "nein", "maybe", None], "yes"), [1.0, 1.0, 0.0, np.nan, np.nan])
     table = pd.DataFrame({"level": ["A", "a", "B", "B"] * 3})
