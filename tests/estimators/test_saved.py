@@ -218,6 +218,11 @@ def test_files_that_are_refused(three_classes, tmp_path):
     write_arrays(path, arrays, {**facts, "format": "other"})
     with pytest.raises(UnsafeFile, match="has format 'other'; this version reads 'mklref-estimator-2'"):
         MKLClassifier.load(path)
+    MKLClassifier("precomputed").fit(X @ X.T, y).save(path)
+    support = read_arrays(path)[0]["support"]
+    rewrite(path, {"support": support + (support == support.max())}, to=path)
+    with pytest.raises(UnsafeFile, match=r"is not a saved MKLClassifier: .*support is kept\[columns\]"):
+        MKLClassifier.load(path)
     with pytest.raises(NotFittedError):
         MKLClassifier().save(path)
     with pytest.raises(InvalidParameter, match=r"write them as a specification .* or save with joblib\.dump"):

@@ -17,6 +17,7 @@ from mklref import MKLClassifier, MKLOneClass, MKLRegressor
 from mklref.estimators import TableEncoder, from_annotated, joined, table_pipeline
 from mklref.estimators.cells import cells_of, read
 from mklref.estimators.notations import dates, flags, numbers
+from mklref.estimators.tabular import targets_of_column
 from mklref.exceptions import (
     InvalidInput,
     InvalidParameter,
@@ -77,6 +78,10 @@ def test_cells_are_decoded_as_they_are_read():
     hours = [6.0, 48.0, np.nan, 0.5, 9.0, 12.5, 21.75]
     times = dates(["6:00", "48:00", "3 PM", "12:30 AM", "9:00 am", "12:30 PM", "9:45 pm"], "time")
     np.testing.assert_allclose(times, np.array(hours) / 24.0)
+    for cells, y in (([*map(str, range(20)), ""], [*range(20)]), (["Ann", "Bob", "Al", None], ["Ann", "Bob", "Al"])):
+        assert targets_of_column(pd.Series(cells, name="y"))[0].tolist() == y
+    with pytest.raises(InvalidTarget, match="the target 'y' holds numbers and 'x'; drop those rows"):
+        targets_of_column(pd.Series([*map(str, range(20)), "x"], name="y"))
     np.testing.assert_array_equal(numbers(["1.200,5 kg", "(3) kg", "3 g"], ",kg"), [1200.5, -3.0, np.nan])
     np.testing.assert_array_equal(flags(["YES", "y", "nein", "maybe", None], "yes"), [1.0, 1.0, 0.0, np.nan, np.nan])
     table = pd.DataFrame({"level": ["A", "a", "B", "B"] * 3})
