@@ -84,6 +84,7 @@ def test_cells_are_decoded_as_they_are_read():
         targets_of_column(pd.Series([*map(str, range(20)), "x"], name="y"))
     np.testing.assert_array_equal(numbers(["1.200,5 kg", "(3) kg", "3 g"], ",kg"), [1200.5, -3.0, np.nan])
     np.testing.assert_array_equal(flags(["YES", "y", "nein", "maybe", None], "yes"), [1.0, 1.0, 0.0, np.nan, np.nan])
+    assert TableEncoder().fit(pd.DataFrame({"x": ["1,5", "2"]})).columns_[0].told == "standardised, decimal comma"
     table = pd.DataFrame({"level": ["A", "a", "B", "B"] * 3})
     fold = TableEncoder({"level": "category:fold"}).fit(table)
     assert fold.get_feature_names_out().tolist() == ["level=a", "level=b"]
