@@ -73,7 +73,7 @@ def weights(
         ax.set_xlim(0.0, None)
     what = "weights of a group, summed" if total else "weight"
     ax.set_xlabel(what if len(shown) == len(theta) else f"{what} (the {len(shown)} largest of {len(theta)})")
-    if len(groups) > 1 and not total:
+    if not total:
         _legend(ax, [(group, colour(k)) for k, group in enumerate(groups) if k in {labels[j][1] for j in shown}])
     return ax
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import matplotlib
@@ -39,6 +40,8 @@ def test_alignment_of_a_stack_a_report_or_a_matrix(problem):
         ax = plotting.alignment(given)
         np.testing.assert_allclose(ax.images[0].get_array(), expected)
         assert ax.texts[1].get_text() == f"{expected[0, 1]:.2f}"
+        assert [text.get_color() for text in ax.texts] == ["w" if abs(a) > 0.6 else "k" for a in expected.flat]
+        assert ax.figure.axes[1].get_ylabel() == "alignment"
     assert [label.get_text() for label in plotting.alignment(problem.kernels).get_yticklabels()][:1] == ["rbf:0.5"]
 
 
@@ -61,6 +64,12 @@ def test_intervals_of_a_cross_check(check):
     assert [label.get_text() for label in ax.get_yticklabels()] == ["native", "dual/CLARABEL", "mixed_norm/CLARABEL"]
     ax.figure.draw_without_rendering()
     assert ax.xaxis.label.get_window_extent().x1 <= ax.figure.bbox.x1
+    assert ax.get_ylim()[0] > 2.0 > 0.0 > ax.get_ylim()[1]  # the first row is the highest
+    ends = ax.dataLim.intervalx
+    assert ax.get_xlim()[0] < min(ends) < max(ends) < ax.get_xlim()[1] == -ax.get_xlim()[0]
+    for place, label in zip(ax.get_xticks(), ax.get_xticklabels(), strict=True):
+        said = re.fullmatch(r"(-?)\$10\^\{(-?\d+)\}\$|0", label.get_text())
+        assert place == pytest.approx(0.0 if said[0] == "0" else (-1.0 if said[1] else 1.0) * (int(said[2]) + 16))
     low, high = check.interval
     lines = iter(ax.lines)
     for row in check.rows:

@@ -26,6 +26,8 @@ def test_no_two_entries_of_a_legend_look_alike(solution, rng):
     names = [f"{kind}[v{v}]" for v in range(9) for kind in ("linear", "rbf:1")]
     bars = plotting.weights(np.arange(1.0, 19.0), names, by="variable")
     assert bars.get_legend() is None  # nine groups, eight colours, and names beside the bars
+    two = [plotting.weights(np.ones(2), names, by="variable") for names in (["a[v]", "a[w]"], ["a[v]", "b[v]"])]
+    assert [ax.get_legend() and len(ax.get_legend().get_texts()) for ax in two] == [2, None]
     lines = plotting.weight_paths(np.ones((2, 9)), [1.0, 2.0], most=9).get_legend().legend_handles
     runs = plotting.gap({f"run {k}": solution for k in range(9)}).get_legend().legend_handles
     X, y = rng.normal(size=(18, 2)), np.arange(18) % 9
