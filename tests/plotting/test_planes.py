@@ -15,7 +15,7 @@ import mklref
 from mklref import MKLClassifier, plotting
 from mklref.datasets import load
 from mklref.kernels import alignment, diagnose
-from mklref.report import render
+from mklref.report import figures, render
 
 
 def test_negative_alignments_have_a_colour_of_their_own():
@@ -94,10 +94,28 @@ def test_a_row_that_contradicts_the_others_is_red(check):
     assert [line.get_color() == "#c00000" for line in ax.lines] == [False] * 5 + [True] * 5 + [False]
 
 
+def test_pictures_of_a_report_show_every_row(check, monkeypatch):
+    monkeypatch.setattr(figures, "_svg", lambda figure, ax: ax)
+    native, *others = check.best_rows.values()
+    gaps = np.maximum(native.solution.history.column("relative_gap"), 1e-16)
+    ax = figures.weights(check)
+    assert [bar.get_width() for bar in ax.patches] == native.solution.weights.tolist()
+    assert [line.get_label() for line in ax.lines] == [row.formulation for row in others]
+    for line, row in zip(ax.lines, others, strict=True):
+        np.testing.assert_array_equal(line.get_xdata(), row.solution.weights)
+    largest = max(row.solution.weights.max() for row in check.best_rows.values())
+    assert ax.get_xlim()[0] == pytest.approx(-0.01 * largest)
+    np.testing.assert_array_equal(figures.convergence(check).lines[0].get_ydata(), gaps)
+    lines = figures.gap_against_time(check).lines[len(check.best_rows) :]
+    assert [line.get_xdata()[0] for line in lines if len(line.get_xdata()) == 1] == [row.seconds for row in check.rows]
+    np.testing.assert_array_equal(lines[1].get_ydata(), gaps)
+
+
 def test_a_page_is_made_where_nobody_found_a_solution(check):
     failed = tuple(replace(row, solution=None) for row in check.rows)
     html = replace(check, rows=failed).to_html()
     assert html.count("<svg") == 4
+    assert set(re.findall(r"--series-(\d+):", html)) == {str(k) for k in range(figures.SERIES)}
     assert "Undecided: 0 of 1 problem passed." in " ".join(html.split())  # nothing contradicts anything
     assert "Undecided: 0 of 0 problems passed." in " ".join(render({}).split())
 
