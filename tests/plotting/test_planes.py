@@ -95,6 +95,9 @@ def test_a_row_that_contradicts_the_others_is_red(check):
 
 
 def test_pictures_of_a_report_show_every_row(check, monkeypatch):
+    page = figures.weights(check)
+    assert re.findall(r"var\(--series-\d\)", page)
+    assert not re.findall("#0[1-4]0[0-9]0[0-9a-f]", page)  # colours that the style sheet is to replace
     monkeypatch.setattr(figures, "_svg", lambda figure, ax: ax)
     native, *others = check.best_rows.values()
     gaps = np.maximum(native.solution.history.column("relative_gap"), 1e-16)
