@@ -15,7 +15,7 @@ from makers import agree
 
 import mklref
 from mklref._display import outwards
-from mklref.exceptions import InvalidParameter
+from mklref.exceptions import InvalidParameter, MissingExtra
 from mklref.explore import State, app, page, serve, state as states, views, walk, work
 from mklref.testing.vectors.formats import SUFFIXES
 
@@ -155,6 +155,9 @@ def test_data_that_are_no_table_start_no_server(tmp_path, monkeypatch):
     for data, what in {"moonz": "no file that is there", "absent.csv": "no file that is there", **said}.items():
         with pytest.raises(InvalidParameter, match=f"is {what}, and not one of moons"):
             serve.explore(0, browser=False, data=str(data))
+    monkeypatch.setattr(serve, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"the explorer needs math_core; install it by: pip install"):
+        serve.explore(0, browser=False)
 
 
 ENDS = r'text-anchor="end" fill="currentColor">(.*?)<'
@@ -174,6 +177,8 @@ def test_pictures_hold_the_numbers():
     html = page.optimum(shown, page.ranges(shown))
     assert outwards(shown.solution.certificate.lower, shown.solution.certificate.upper)[0] in html
     assert "as good within" in html
+    heights = [float(y) for y in re.findall('cy="(.*?)"', views.gaps(shown.solution))]
+    assert views.TOP <= min(heights) <= max(heights) <= 160 - views.BOTTOM
     assert page.paths(shown).count("<polyline") == 2 * (3 + 1 + 1)  # three kernels, a line, axes
     assert page.paths(shown).count("<circle") == 0
     assert "20 more follow" in page.paths(shown)
