@@ -286,6 +286,9 @@ def test_nobody_computes_for_a_page_that_has_asked_anew():
         for k in range(serve.PAGES):
             server.ask(str(k), lambda: False)
         assert set(server.pages) == set(map(str, range(serve.PAGES)))
+        for name in ("0", "new"):
+            server.ask(name, lambda: False)
+        assert {*server.pages} == {*map(str, range(serve.PAGES)), "new"} - {"1"}  # the one not asked for longest goes
 
 
 def test_what_changes_nothing_is_walked_once():
