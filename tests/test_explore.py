@@ -322,6 +322,7 @@ def test_a_walk_carries_the_optimum_from_ivanov_to_tikhonov_to_block_norm():
     gaps = [float(row.rsplit("<td>", 1)[1].partition("<")[0]) for row in steps.table.split("</tr>")[2:-1]]
     assert len(gaps) == 4
     assert max(gaps) < 1e-5
+    assert ["nothing changes" in row for row in steps.table.split("</tr>")[2:-1]] == [True, False, False, False]
     assert "Tikhonov(" in steps.table
     names: dict[str, object] = {}
     exec(compile(copied(shown, steps.taken), "code", "exec"), names)
