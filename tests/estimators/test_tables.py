@@ -287,18 +287,18 @@ def test_annotated_data_is_read_by_what_it_has():
     both = from_annotated(SimpleNamespace(mod={"rna": rna, "adt": adt}, obs_names=["s1", "s2", "s3"]))
     assert joined(both).columns == ("rna:g", "adt:p")
     twice = SimpleNamespace(to_df=lambda: pd.DataFrame([[1.0], [2.0]], index=["s2", "s2"]))
-    with pytest.raises(InvalidInput, match="samples of 'rna' share a name"):
-        from_annotated(SimpleNamespace(mod={"rna": twice, "adt": adt}, obs_names=["s2", "s2"]))
+    for own, names, says in ((twice, ["s2"] * 2, "'rna' share a name"), (rna, ["s1", "s3"], "no sample in common")):
+        with pytest.raises(InvalidInput, match=says):
+            from_annotated(SimpleNamespace(mod={"rna": own, "adt": adt}, obs_names=names))
     assert np.asarray(joined(both)).tolist() == [[2.0, 3.0]]
     rna.obsm = {"pca": csr_array(np.eye(2))}
     assert joined(from_annotated(rna)).columns == ("X:g", "pca:x0", "pca:x1")
     rna.X = None
     with pytest.raises(InvalidInput, match="the block 'X' holds no matrix"):
         from_annotated(rna)
-    with pytest.raises(InvalidInput, match="is neither an AnnData nor a MuData"):
-        from_annotated(3)
-    with pytest.raises(InvalidInput, match=r"samples\.csv ends in neither \.h5ad nor \.h5mu"):
-        from_annotated("samples.csv")
+    for given, says in ((3, "is neither an AnnData nor"), ("x.csv", r"x\.csv ends in neither \.h5ad nor \.h5mu")):
+        with pytest.raises(InvalidInput, match=says):
+            from_annotated(given)
 
 
 def test_annotated_data_that_are_damaged_or_boundless_or_nobody_reads_are_refused(monkeypatch):
