@@ -5,6 +5,7 @@ from __future__ import annotations
 import runpy
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import dask.array as da
 import h5py
@@ -157,14 +158,15 @@ def test_transformers_make_factors_now_or_whenever_they_are_read():
     for keep in (True, False):
         with pytest.raises(InvalidInput, match="another one when it is read again"):
             kernels.factors({"noise": Restless()}, X, keep=keep)
-    with pytest.raises(InvalidType, match=r"the class Nystroem; give an instance: Nystroem\(\)"):
-        kernels.factors({"class": Nystroem}, X)
-    with pytest.raises(InvalidInput, match="give X"):
-        kernels.factors(parts)
     with pytest.raises(InvalidInput, match="transform"):
         kept.transform(X[:2])
-    with pytest.raises(InvalidType, match="dict"):
-        kernels.factors([L[0]])
+    for given, says in (((parts,), "give X"), (([L[0]],), "dict"), (({"": Nystroem}, X), r"an instance: Nystroem\(\)")):
+        with pytest.raises((InvalidInput, InvalidType), match=says):
+            kernels.factors(*given)
+    for name, times in (("mean_", 0), ("_mean_", 1)):  # what is fitted, as its names say, is not fitted again
+        fits: list[np.ndarray] = []
+        kernels.factors({"own": SimpleNamespace(**{name: 0.0}, fit=fits.append, transform=np.asarray)}, X)
+        assert len(fits) == times
 
 
 @pytest.mark.parametrize("form", [np.asarray, csr_matrix, lambda X: pd.DataFrame(X, columns=list("abcd"))])
