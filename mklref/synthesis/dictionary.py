@@ -122,7 +122,7 @@ class Columns:
         """The root, with rows sqrt(scale_g) k_j + kappa_g v_j sum_l v_l k_l over the columns of a group.
 
         (sqrt(scale) I + kappa vv')^2 = scale I + factor vv' for kappa = sqrt(scale + factor) - sqrt(scale), |v| = 1.
-        Of n columns or more it is K P K' itself, which is no larger, and as quickly formed.
+        Of more than n columns K P K' itself is smaller, and as quickly formed.
         """
         support = np.flatnonzero(P.support[self._place])
         row, X = self._row[support], self._X[support]
