@@ -163,8 +163,7 @@ def test_transformers_make_factors_now_or_whenever_they_are_read():
     for given, says in (((parts,), "give X"), (([L[0]],), "dict"), (({"": Nystroem}, X), r"an instance: Nystroem\(\)")):
         with pytest.raises((InvalidInput, InvalidType), match=says):
             kernels.factors(*given)
-    for name, times in (("mean_", 0), ("_mean_", 1)):  # what is fitted, as its names say, is not fitted again
-        fits: list[np.ndarray] = []
+    for name, fits, times in ("mean_", [], 0), ("_mean_", [], 1):  # what is fitted by its names is not fitted again
         kernels.factors({"own": SimpleNamespace(**{name: 0.0}, fit=fits.append, transform=np.asarray)}, X)
         assert len(fits) == times
 
@@ -329,8 +328,7 @@ def test_the_storage_of_the_rows_changes_nothing(tmp_path):
         "sparse": [csr_matrix(one) for one in L],
     }
     stacks = {name: kernels.FactorStack(form).sharded(2) for name, form in forms.items()}
-    here = [name for name, one in stacks.items() if all(source.here for source in one.sources)]
-    assert here == ["arrays", "views", "float64"]  # whose rows nobody looks at again
+    assert {name for name, one in stacks.items() if one.sources[0].here} == {"arrays", "views", "float64"}
     solutions = {name: mklref.solve(mklref.Problem(one, y, regularizer="l2")) for name, one in stacks.items()}
     for name, solution in solutions.items():
         assert solution.status is mklref.Status.OPTIMAL

@@ -227,9 +227,8 @@ def test_a_degree_that_is_inherited_by_another_value_is_refused():
 
 
 def test_a_penalty_on_the_weights_that_is_not_there_is_asked_for():
-    bare = type("Bare", (Halves,), {"weight_penalty": Regularizer.weight_penalty})()
     with pytest.raises(NotApplicable, match=r"^Bare\(\) has no psi; give its class the method weight_penalty\(theta"):
-        make_problem(seed=3, regularizer=bare)
+        make_problem(regularizer=type("Bare", (Halves,), {"weight_penalty": Regularizer.weight_penalty})())
 
 
 @pytest.mark.parametrize("sign", [-1.0, 1.0])
@@ -240,8 +239,7 @@ def test_an_atom_is_compared_where_the_loss_is_small(sign):
 
     with pytest.raises(InvalidParameter, match=r"atom of the loss linex .* is not its value"):
         mklref.reference.solve(problem(lambda V, r: V + 0.01 * cp.pos(sign * r)), "mixed_norm")
-    rounded = problem(lambda V, r: (1.0 + 1e-8) * V)
-    assert mklref.reference.solve(rounded, "mixed_norm").status is Status.OPTIMAL
+    assert mklref.reference.solve(problem(lambda V, r: (1.0 + 1e-8) * V), "mixed_norm").status is Status.OPTIMAL
 
 
 class Near(SquaredHinge):
