@@ -56,8 +56,8 @@ share of the largest weight up to which one and its v say nothing of L'beta."""
 _MARGIN, _SHARPER = 0.7, 0.2
 """Share of `tol` at which the path is left, and what it is multiplied by if the certificate does not confirm it."""
 _CONFIRMED, _WAIT = 1.1, 2.0
-"""A run that has to end has what it has shown once a certificate's gap is at most so many times that of the path; and
-where somebody waits it takes at most so many times what it took until then, and the time of a certificate."""
+"""A run that has to end has what it has shown once a certificate's gap is at most so many times that of the path, or of
+f = 0; where somebody waits it takes at most so many times what it took until then, and the time of a certificate."""
 
 
 def solve_factored(
@@ -259,7 +259,7 @@ def _solution(
             continue
         found = certify(problem, own, weights=weights)
         judged.append((own, weights, found))
-        shown = limited and found.relative_gap <= _CONFIRMED * point.gap / path.scale()
+        shown = limited and found.relative_gap <= _CONFIRMED * min(1.0, point.gap / path.scale())
         if shown or found.is_optimal(tol) or only_rounding(path, found, dual, tol) or recorder.seconds > until:
             break
     own, weights, certificate = min(judged, key=lambda one: one[2].gap)
@@ -302,6 +302,8 @@ def _candidates(
         yield _towards(problem, point, beta, fitting), fitting
     ended = settled(problem, beta)
     yield ended, each[0]
+    if not (point.gap < path.scale() or path.first.intercept_cost):  # f = 0 has no larger gap
+        yield np.zeros_like(beta), each[0]
     yield settled(problem, _towards(problem, point, ended, each[0])), each[0]
     yield from ((beta, weights) for weights in each)
     closer = _towards(problem, point, beta, each[-1])
