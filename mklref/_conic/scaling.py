@@ -14,7 +14,8 @@ cancer (13 kernels of unit trace, n = 150, C = 100): SCS needs 0.4 s instead of 
 accuracy instead of stopping short of it.
 Targets in a unit S of their own are divided by it first: of losses with V(S t, S y) = S^k V'(t, y), where V' is V, or V
 with its tube in that unit, f = S f' gives P(y, V, C) = S^d P(y/S, V', S^{k-d} C). S is a power of two, and 1 where
-targets are of order one. Without it prices, targets of 1e4, are beyond Clarabel and ECOS.
+targets are of order one. Without it prices, targets of 1e4, are beyond Clarabel and ECOS. Huber's loss is linear beyond
+its delta, which is its unit where targets are larger: S^2 V' would be next to nothing.
 
 Problems whose regulariser has no degree (the elastic net as a penalty) stay as they are, and so does the nu one-class
 machine, whose intercept has a cost of its own, unless its weights have any sign: then f = k f', b = k b' on kernels K/k
@@ -82,7 +83,9 @@ class Scaling:
         b = point.intercept if self.scores == 1.0 else self.scores * point.intercept
         beta = self.cost * self.scores ** (self.order - 1) * point.dual_coef
         restored = point._replace(dual_coef=beta, weights=weights, intercept=b)
-        return restored._replace(slack=self.cost**2 * point.slack) if isinstance(point, SignedPoint) else restored
+        if isinstance(point, SignedPoint):  # the slack is of the unit of beta beta'
+            return restored._replace(slack=(self.cost * self.scores ** (self.order - 1)) ** 2 * point.slack)
+        return restored
 
 
 def balanced(problem: Any) -> Scaling:
@@ -111,6 +114,8 @@ _UNITS: dict[type[Loss], tuple[int, str]] = {
 """The order k of a loss in the unit of its targets, and which of its parameters is in that unit, too."""
 _OF_ORDER_ONE, _MOST = 3.0, 300.0
 """Exponents of 2: up to the first the unit is 1, and up to the second its powers, and tubes in it, are numbers."""
+_LAST_BITS = 16 * float(np.finfo(float).eps)
+"""Of the largest target: targets that differ by less are constant, and have no unit."""
 
 
 def _unit_of_targets(problem: Any) -> tuple[float, int]:
@@ -120,7 +125,10 @@ def _unit_of_targets(problem: Any) -> tuple[float, int]:
     order, name = _UNITS[type(problem.loss)]
     tube = getattr(problem.loss, name) if name else 0.0
     size = float(np.abs(problem.y - problem.intercept * np.median(problem.y)).max())
-    exponent = round(math.log2(size)) if 0.0 < size < math.inf else 0
+    rounding = _LAST_BITS * float(np.abs(problem.y).max())
+    if isinstance(problem.loss, Huber):
+        size = min(size, tube)
+    exponent = round(math.log2(size)) if rounding < size < math.inf else 0
     known = not tube or abs(math.log2(tube)) < _MOST
     return 2.0**exponent if known and _OF_ORDER_ONE < abs(exponent) < _MOST else 1.0, order
 

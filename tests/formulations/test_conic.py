@@ -134,6 +134,30 @@ def test_values_are_the_same_in_every_unit_of_the_targets(loss, size, formulatio
         assert found.certificate.is_optimal(1e-5)
 
 
+@pytest.mark.parametrize("formulation", ["dual", "weighted_primal", "mixed_norm"])
+def test_the_unit_of_a_loss_that_is_linear_far_from_its_targets_is_where_it_turns_so(formulation):
+    problem = make_problem(loss=Huber(1.0), seed=2, regularizer="l1")
+    problem = problem.replace(y=1e8 * problem.y)
+    found = reference.solve(problem, formulation, solver="CLARABEL")
+    assert found.claimed == "optimal"
+    assert found.value == pytest.approx(solve(problem).objective, rel=1e-6)
+
+
+@REAL
+@pytest.mark.parametrize("size", [1e-4, 1e4])
+def test_the_slack_of_weights_of_any_sign_has_the_unit_of_the_squared_dual_variables(loss, size):
+    problem = make_problem(loss=loss, seed=1, n=16, M=3)
+    problem = in_units(SignedProblem(problem.kernels, problem.y, loss=loss), size)
+    found = reference.solve(problem, "sdp", solver="CLARABEL", polish=False)
+    assert found.certificate.relative_gap < 1e-4
+
+
+def test_targets_that_are_constant_but_for_rounding_have_no_unit():
+    problem = make_problem(loss="squared", seed=2)
+    problem = problem.replace(y=np.where(problem.y > 0.0, 1e6, np.nextafter(1e6, np.inf)))
+    assert balanced(problem).scores == 1.0
+
+
 def test_losses_of_ones_own_and_tubes_beyond_all_units_stay_in_the_unit_of_their_targets():
     class Own(Squared):
         pass
