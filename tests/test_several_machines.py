@@ -15,11 +15,12 @@ from mklref._files import read_arrays, write_arrays
 from mklref.evidence import EvidenceProblem
 from mklref.exceptions import InvalidInput, InvalidType, UnsafeFile
 from mklref.multiclass import STRATEGIES, MulticlassProblem, MulticlassSolution, random_part, votes
-from mklref.problem import Problem, dual_norms, in_a_smaller_box
+from mklref.problem import Point, Problem, dual_norms, in_a_smaller_box
 from mklref.signed import SignedProblem, SignedSolution
 from mklref.solution import Solution
 from mklref.synthesis import SynthesisProblem
 from mklref.testing import assert_optimal
+from mklref.testing.weight_suspects import permuted_samples
 
 
 @pytest.fixture(scope="module", params=STRATEGIES)
@@ -294,3 +295,11 @@ def test_kernels_that_rounding_left_indefinite_are_no_less_so_for_a_pair_of_clas
     kernels = [np.eye(3), np.diag([1.0, 1e-16, -1.3e-16])]
     problem = MulticlassProblem(kernels, [0, 1, 2], strategy="one_vs_one", intercept=False)
     assert mklref.solve(problem).status is mklref.Status.OPTIMAL
+
+
+def test_an_order_of_the_samples_is_not_looked_for_at_weights_beyond_all_scales(data):
+    problem = MulticlassProblem(*data, regularizer="l2", strategy="one_vs_one")
+    found = mklref.solve(problem)
+    for scale, count in ((1.0, 1), (1e200, 0)):
+        point = Point(found.dual_coef[:, ::-1], scale * found.weights, None)
+        assert len(list(permuted_samples(problem, point))) == count

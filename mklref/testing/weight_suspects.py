@@ -192,19 +192,15 @@ def inner_machine(problem: Problem, point: Point) -> Iterator[Reading]:
 
     An inner solver that ends early in every step errs in the dual variables; the weights, made of norms, err less.
     """
-    from mklref.native import solve
-
-    if point.weights is None or not point.weights.any():
+    solved = _solved(problem, point)
+    if solved is None:
         return
-    if not np.isfinite(certify(problem, point.dual_coef, weights=point.weights).better_upper):
-        return  # numbers beyond all scales, which no solver has time for
-    found = solve(problem.replace(regularizer=reg.Fixed(point.weights)), tol=1e-9, max_iter=60)
-    yield _in_order(problem, point, found.dual_coef)
-    signed = np.copysign(point.dual_coef, found.dual_coef)
+    yield _in_order(problem, point, solved)
+    signed = np.copysign(point.dual_coef, solved)
     text = "it is optimal with the signs of y - f, as alpha - alpha*."
     yield Reading("unsigned dual_coef", text, problem, point._replace(dual_coef=signed))
     text = "dual_coef does not solve the machine of these weights, whose solution is optimal."
-    yield Reading("machine not solved", text, problem, Point(found.dual_coef, point.weights, None))
+    yield Reading("machine not solved", text, problem, Point(solved, point.weights, None))
 
 
 def permuted_samples(problem: Problem, point: Point) -> Iterator[Reading]:
@@ -212,12 +208,21 @@ def permuted_samples(problem: Problem, point: Point) -> Iterator[Reading]:
 
     What is left of such a row is no answer of its machine in any order.
     """
+    beta = point.dual_coef
+    if not np.array_equal(problem.join(problem.split(beta)), beta) and (solved := _solved(problem, point)) is not None:
+        yield _in_order(problem, point, solved)
+
+
+def _solved(problem: Problem, point: Point) -> Array | None:
+    """The dual variables of the machine of these weights; None without any, and for numbers beyond all scales."""
     from mklref.native import solve
 
-    theta, beta = point.weights, point.dual_coef
-    if theta is not None and theta.any() and not np.array_equal(problem.join(problem.split(beta)), beta):
-        found = solve(problem.replace(regularizer=reg.Fixed(theta)), tol=1e-9, max_iter=60)
-        yield _in_order(problem, point, found.dual_coef)
+    theta = point.weights
+    if theta is None or not theta.any():
+        return None
+    if not np.isfinite(certify(problem, point.dual_coef, weights=theta).better_upper):
+        return None  # no solver has time for them
+    return solve(problem.replace(regularizer=reg.Fixed(theta)), tol=1e-9, max_iter=60).dual_coef
 
 
 def _in_order(problem: Problem, point: Point, found: Array) -> Reading:
