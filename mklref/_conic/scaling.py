@@ -99,6 +99,8 @@ def balanced(problem: Any) -> Scaling:
         return Scaling(factor=diagonal**-0.5, scores=diagonal)
     scores, order = _unit_of_targets(problem)
     C = problem.C * scores ** (order - degree)
+    if not 0.0 < C < math.inf:
+        scores, C = 1.0, problem.C
     # Neither product nor quotient leaves the range of double precision before the roots are taken.
     cost = C / max(1.0, math.sqrt(C) * math.sqrt(diagonal))
     return Scaling(cost * scores ** (degree - order), cost ** (1.0 / degree), scores, order)
