@@ -30,9 +30,10 @@ def test_warm_and_cold_starts_agree(regularizer):
     problem = make_problem(seed=25, regularizer=regularizer, C=2.0)
     cold = checked(problem)
     for other in (problem.replace(C=20.0), problem.replace(C=0.1), problem.replace(regularizer=Lp(3))):
-        warm = checked(problem, start=mklref.solve(other))
-        overlap(cold, warm)
+        overlap(cold, checked(problem, start=mklref.solve(other)))
     assert len(checked(problem, start=cold).history) == 1, "a machine that is solved coarsely has left the solution"
+    nearby = problem.replace(kernels=(1.0 + 1e-8) * problem.kernels.dense())  # whose solution it is not
+    assert checked(nearby, start=cold).history.counters["machines"] > 0.0
 
 
 def test_starts_that_do_not_fit_are_refused():
