@@ -59,7 +59,9 @@ def dual_squares(problem: Problem, beta: Array, images: Any) -> Array:
     squares: Array = images @ beta
     rounding = 8.0 * len(beta) * float(np.finfo(problem.kernels.dtype).eps)
     # Of a part of the samples the trace may be next to nothing, and what rounding has left of the whole is not.
-    allowed = rounding * _largest_squares(problem, beta) + problem.kernels.slack @ (beta * beta)
+    size = float(np.abs(beta).max()) or 1.0
+    slack = (size * problem.kernels.slack) @ (beta / size) ** 2 * size
+    allowed = rounding * _largest_squares(problem, beta) + slack
     m = int(np.argmin(squares + allowed))
     if squares[m] < -allowed[m]:
         raise InvalidKernel(

@@ -159,15 +159,18 @@ def nobody_checks(monkeypatch):
     monkeypatch.setattr("mklref.kernels.validation.smallest_ritz", lambda product, n, steps: 0.0)
 
 
-@pytest.mark.parametrize("exponent", [0, 300, -300])
-def test_a_negative_square_is_a_witness_of_indefiniteness(monkeypatch, exponent):
-    """Beyond the budget of the full check an indefinite kernel passes; a dual point can still prove it."""
+@pytest.mark.parametrize(("exponent", "size"), [(0, 1.0), (300, 1.0), (-300, 1.0), (-300, 2.0**550)])
+def test_a_negative_square_is_a_witness_of_indefiniteness(monkeypatch, exponent, size):
+    """Beyond the budget of the full check an indefinite kernel passes; a dual point can still prove it.
+
+    Of the last one the squares alone are beyond double precision.
+    """
     nobody_checks(monkeypatch)
     values, vectors = np.linalg.eigh(SNEAKY)
     assert values[0] < -0.7
-    problem = Problem([np.eye(3), 2.0**exponent * SNEAKY], [1, -1, 1], intercept=False)
+    problem = Problem([2.0 ** min(exponent, 0) * np.eye(3), 2.0**exponent * SNEAKY], [1, -1, 1], intercept=False)
     with pytest.raises(InvalidKernel, match=r"kernels\[1\] is not positive semidefinite: beta'K beta = -.*clip its"):
-        certify(problem, vectors[:, 0])
+        certify(problem, size * vectors[:, 0])
     certify(problem, vectors[:, 2])
 
 
