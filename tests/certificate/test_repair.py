@@ -11,6 +11,7 @@ from certificate.points import M, N, small
 from makers import LOSSES, make_problem
 
 from mklref.certificate import certify, repair
+from mklref.certificate.bounds import dual_squares
 from mklref.certificate.feasible import repaired_weights
 from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import ArrayStack
@@ -171,6 +172,8 @@ def test_a_negative_square_is_a_witness_of_indefiniteness(monkeypatch, exponent,
     problem = Problem([2.0 ** min(exponent, 0) * np.eye(3), 2.0**exponent * SNEAKY], [1, -1, 1], intercept=False)
     with pytest.raises(InvalidKernel, match=r"kernels\[1\] is not positive semidefinite: beta'K beta = -.*clip its"):
         certify(problem, size * vectors[:, 0])
+    with pytest.raises(InvalidKernel, match=r"kernels\[1\] is not"):  # and not only the feasible point next to it
+        dual_squares(problem, size * vectors[:, 0], problem.kernels.apply(size * vectors[:, 0]))
     certify(problem, vectors[:, 2])
 
 
