@@ -21,6 +21,8 @@ _EXPLAINED = 65.0 * float(np.finfo(np.float64).eps)
 """More of the trace of a matrix than the last step of `require_psd`, up to which float64 explains what it misses."""
 _LARGE = 128
 """Order of a matrix from which its symmetry saves time in a product."""
+_TOGETHER = 256
+"""Order of matrices up to which one product with all of them costs less than one with each."""
 _BLOCK = 1 << 17
 """Entries that are converted from float32, or multiplied, at a time: a megabyte, which stays in the cache."""
 _FEW = 1 << 14
@@ -101,6 +103,8 @@ class ArrayStack(KernelStack):
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
         v, some = numbers("v", v, self), indices(kernels, len(self), "kernels")
+        if kernels is None and len(v) <= _TOGETHER and (rows := self._rows) is not None:
+            return np.asarray(rows @ v).reshape(-1, len(v))
         return np.array([_product(self.matrices[m], v) for m in some]).reshape(-1, len(v))
 
     def apply_each(self, vectors: Array, kernels: Any = None) -> Array:
@@ -164,6 +168,13 @@ class ArrayStack(KernelStack):
         if len(owners) > 1 or len(distances) > 1 or min(distances) < first.nbytes:
             return None
         return np.lib.stride_tricks.as_strided(first, self.shape, (*distances, *first.strides), writeable=False)
+
+    @property
+    def _rows(self) -> FloatArray | None:
+        """The rows of all matrices, (M n, n), where they are one array of float64."""
+        view = self._view
+        one = view is not None and view.flags.c_contiguous and self.dtype == np.float64
+        return view.reshape(-1, view.shape[2]) if view is not None and one else None
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in vars(self).items() if name != "_view"}  # the matrices again

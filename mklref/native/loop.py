@@ -153,7 +153,7 @@ class Loop:
         """Solve the machine at these weights, or until their merit is seen above `highest`, and bound the optimum."""
         self.machine.move(weights)
         self.asked = self.inner_gap
-        as_certified(self, self.centre)
+        as_certified(self, self.centre, weights)
         enough = highest if np.isinf(highest) else highest - self.problem.regularizer.weight_penalty(weights)
         self.machine.solve(self.asked, enough)  # J is at least the value of any dual point
         return self.best.note(self.assess(weights, solved=True))

@@ -73,13 +73,16 @@ class Patience:
         self.smallest, self.lowest = min(self.smallest, centre.working_gap), min(self.lowest, centre.upper)
 
 
-def as_certified(loop: Any, centre: Point | None) -> None:
+def as_certified(loop: Any, centre: Point | None, weights: Array) -> None:
     """Let the next point, if it may well be the last, have its images from the certificate's product, once for both.
 
-    Newton's method squares the gap. One point of a run may be misjudged, which costs the certificate's own read.
+    Newton's method squares the gap; at the weights of the centre that part stays which is not the machine's. One point
+    of a run may be misjudged, which costs the certificate's own read.
     """
     machine = loop.machine
     if machine.product is None or centre is None or not machine.forms.watched.all():
+        return
+    if weights is centre.weights and centre.gap - centre.inner_gap > loop.target:
         return
     if centre.gap <= tuning.SQUARED * np.sqrt(loop.tol) * max(abs(centre.upper), loop.zero):
         machine.forms.product, machine.product = machine.product, None

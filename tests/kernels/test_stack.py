@@ -97,7 +97,8 @@ def test_arrays_are_referred_to_and_not_copied(K, v, form, tmp_path):
     assert all(np.shares_memory(matrix, part) for matrix, part in zip(S.matrices, given, strict=True))
     assert all(matrix.flags.c_contiguous for matrix in S.matrices)
     np.testing.assert_array_equal(S.dense(), np.stack(list(given)))
-    np.testing.assert_array_equal(S.apply(v), np.stack([stack([matrix]).apply(v)[0] for matrix in given]))
+    np.testing.assert_array_equal(S.images(v), np.stack([stack([matrix]).images(v)[0] for matrix in given]))
+    np.testing.assert_allclose(S.apply(v), np.stack([matrix @ v for matrix in given]), rtol=1e-12, atol=1e-12)
     assert S.dense().flags.c_contiguous
     if form in ("one array", "read-only"):
         assert np.shares_memory(S.dense(), given)
