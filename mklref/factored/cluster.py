@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import ipaddress
+import threading
 import time
 import uuid
 from collections.abc import Callable, Sequence
@@ -56,6 +57,8 @@ class Cluster:
         self.lost: set[str] = set()
         """Addresses of workers that do not answer."""
         self.counters = {"rounds": 0, "restored": 0}
+        self.lock = threading.RLock()
+        """One round at a time, whichever thread and session asks for it: a shard that is lost is restored for all."""
         addresses = self._workers()
         share = [addresses[k * len(addresses) // len(sources)] for k in range(len(sources))]
         self.places = [Place(k, address, "") for k, address in enumerate(share)]
@@ -191,12 +194,13 @@ class Cluster:
 
     def persistently(self, work: Callable[[], list[Any]]) -> list[Any]:
         """Do it; if a worker is lost, restore its shards and do it again."""
-        for _ in range(_REPEATS):
-            try:
-                return work()
-            except _Broken:
-                with suppress(_Broken):  # if another one went meanwhile, the next attempt finds out
-                    self.restore()
+        with self.lock:
+            for _ in range(_REPEATS):
+                try:
+                    return work()
+                except _Broken:
+                    with suppress(_Broken):  # if another one went meanwhile, the next attempt finds out
+                        self.restore()
         raise ClusterLost(f"workers were lost in {_REPEATS} attempts at one round")
 
     def _late(self, shards: Sequence[int], what: str) -> str:
@@ -237,18 +241,22 @@ class Session:
 
     def apply(self, name: str, arguments: Sequence[Any], together: bool) -> list[Any]:
         """A call with arguments for each shard; together, the sum stands in the first place."""
-        self.number += 1
-        self.cluster.counters["rounds"] += 1
-        answers = self.cluster.persistently(lambda: self._round(name, arguments, together))
-        if name in _REPLAYED:
-            self.log.append((self.number, name, arguments))
-        if name == "keep":  # until then what was kept before may still be asked for
-            last = max(i for i, (_, called, _) in enumerate(self.log) if called == "score")
-            self.log = self.log[last:]
-        return answers
+        with self.cluster.lock:
+            self.number += 1
+            self.cluster.counters["rounds"] += 1
+            answers = self.cluster.persistently(lambda: self._round(name, arguments, together))
+            if name in _REPLAYED:
+                self.log.append((self.number, name, arguments))
+            if name == "keep":  # until then what was kept before may still be asked for
+                last = max(i for i, (_, called, _) in enumerate(self.log) if called == "score")
+                self.log = self.log[last:]
+            return answers
 
     def close(self) -> None:
-        """The holders forget it; those that do not answer have nothing to forget."""
+        """The holders forget it; those that do not answer have nothing to forget.
+
+        Without the lock: it is called by the garbage collector, in any thread, also in that which answers come by.
+        """
         known = self.cluster.sessions.pop(self.name, None) is not None
         if known and self.cluster.client.status == "running":
             for k in range(len(self.chosen)):

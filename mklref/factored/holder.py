@@ -74,7 +74,7 @@ class Holder:
         self.shard, self.worker, self.busy = shard, get_worker(), False
         self.stack = load(*parts)
         self.sessions: dict[str, Any] = {}
-        self.parts: dict[str, tuple[int, Answer]] = {}
+        self.parts: dict[str, tuple[int, asyncio.Future[Answer]]] = {}
         self.totals: dict[str, dict[int, asyncio.Future[Any]]] = {}
 
     async def describe(self) -> dict[str, Any]:
@@ -147,13 +147,12 @@ class Holder:
             total.set_result(Answer(lost=self.shard))
 
     async def _part(self, session: str, number: int, name: str, arguments: Sequence[Any]) -> Answer:
-        """Its own part, computed once."""
-        done, answer = self.parts.get(session, (-1, Answer()))
-        if done != number:
-            answer = await self._working(lambda: getattr(self.sessions[session], name)(*arguments))
-            if answer.failed is None:
-                self.parts[session] = number, answer
-        return answer
+        """Its own part, computed once, also where a round is repeated while it is still at work for the first time."""
+        done, part = self.parts.get(session, (-1, None))
+        if part is None or done != number:
+            part = asyncio.ensure_future(self._working(lambda: getattr(self.sessions[session], name)(*arguments)))
+            self.parts[session] = number, part
+        return await asyncio.shield(part)
 
     async def _fetched(self, place: Place, session: str, attempt: int) -> Answer:
         """The sum of a holder below, from its worker."""

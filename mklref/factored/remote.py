@@ -173,9 +173,10 @@ class DistributedStack(FactorStack):
 
     def lengths_against(self, u: Array) -> Array:
         """sum_i ||L_mi|| u_i of every kernel, (M,); a certificate asks for those of |beta| several times in a row."""
-        if self._against is None or not np.array_equal(self._against[0], u):
-            self._against = u.copy(), self._summed("lengths_against", u)
-        return self._against[1].copy()
+        known = self._against  # read once: another thread may ask for others
+        if known is None or not np.array_equal(known[0], u):
+            known = self._against = u.copy(), self._summed("lengths_against", u)
+        return known[1].copy()
 
     def part(self, samples: Any) -> FactorStack:
         """Some of the samples: where they are, if they are in order, else in this process."""
@@ -217,9 +218,10 @@ class DistributedStack(FactorStack):
 
     @property
     def _asked(self) -> Session:
-        if self._products is None:
-            self._products = Session(self.cluster, self.chosen, [None] * len(self.chosen), self.shape[1])
-        return self._products
+        with self.cluster.lock:
+            if self._products is None:
+                self._products = Session(self.cluster, self.chosen, [None] * len(self.chosen), self.shape[1])
+            return self._products
 
     def __reduce__(self) -> Any:
         """No copy: it would have the client and the actors, which are of this process."""

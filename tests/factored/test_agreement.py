@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from concurrent import futures
 from dataclasses import replace
 
 import dask.array as da
@@ -357,3 +360,34 @@ def test_what_no_worker_can_hold_is_refused_before_one_is_asked(factors, timeout
         DistributedStack(factors, client=None, timeout=timeout)
     with pytest.raises(InvalidType, match="timeout is '1'"):
         DistributedStack.of(kernels.FactorStack([np.eye(2)]), client=None, timeout="1")
+
+
+def test_threads_that_ask_one_stack_on_workers_have_an_answer_each(client):
+    """Each was told what another one had asked for, and certificates were wrong."""
+    here = kernels.FactorStack(rows(n=300)[0]).sharded(3)
+    there, vectors = DistributedStack.of(here, client), np.random.default_rng(0).normal(size=(60, 300))
+
+    def both(v):
+        names = ("transposed", "gram", "lengths_against")
+        return all(np.array_equal(getattr(there, name)(v), getattr(here, name)(v)) for name in names)
+
+    with futures.ThreadPoolExecutor(4) as pool:
+        assert all(pool.map(both, vectors))
+
+
+def test_a_round_that_is_repeated_while_a_shard_is_at_work_is_computed_once(client):
+    stack = DistributedStack.of(kernels.FactorStack(rows(n=300)[0]).sharded(2), client)
+    stack.traces()  # opens the session
+    session, cluster, place = stack._products, stack.cluster, stack.cluster.places[1]
+    (worker,) = [one for one in client.cluster.workers.values() if one.address == place.address]
+    holder, free, begun, repeated = worker.state.actors[place.key], threading.Event(), [], []
+    holder.sessions[session.name].product = lambda _: (begun.append(1), free.wait(60.0))
+    for attempt in (1, 2):
+        call = (session.name, session.number + 1, session.attempt + attempt, "product", [None], [])
+        repeated.append(cluster.send(1, "call", *call))
+        while not begun:
+            time.sleep(0.01)
+        cluster.ask(1, "ping")
+    free.set()
+    assert [one.result(60.0).value for one in repeated] == [(None, True)] * 2
+    assert begun == [1]
