@@ -150,6 +150,8 @@ class Cluster:
         if future.cancelled():  # the rows that were sent to the worker are lost with it
             raise _Broken
         failure = future.exception(timeout=_ANSWER)
+        if failure is not None and future.traceback(timeout=_ANSWER) is None:  # the scheduler's: the worker is lost
+            raise _Broken
         if failure is not None:  # whatever a source raises
             raise ClusterLost(f"the source of shard {k} cannot be read: {_told(failure)}") from failure
         self.actors[k] = future

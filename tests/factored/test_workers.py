@@ -13,6 +13,7 @@ import time
 from concurrent import futures
 from functools import partial
 from itertools import pairwise
+from unittest.mock import Mock
 
 import dask.array as da
 import numpy as np
@@ -282,9 +283,9 @@ def unreachable(client, address):
     raise CommClosedError(f"{address} has reset the connection")
 
 
-@pytest.mark.parametrize("how", ["the rows do not arrive", "the rows are lost"])
+@pytest.mark.parametrize("how", ["the rows do not arrive", "the rows are lost", "the actor is lost"])
 def test_a_worker_that_is_lost_before_it_has_its_rows_costs_nothing(client, monkeypatch, alone, how):
-    """What comes of it depends on the moment: an error of the connection, or a future that Dask cancels."""
+    """What comes of it depends on the moment: an error of the connection or the scheduler, or a future that is over."""
     honest, gone = clusters.Cluster._submitted, []
 
     def submitted(cluster, place):
@@ -292,14 +293,13 @@ def test_a_worker_that_is_lost_before_it_has_its_rows_costs_nothing(client, monk
             return honest(cluster, place)
         gone.append(place.address)
         if how == "the rows are lost":
-            future = cluster.client.submit(time.sleep, 0.5, workers=[place.address], pure=False)
-            threading.Timer(0.1, future.cancel).start()
-            return future
-        source, cluster.sources[2] = cluster.sources[2], unreachable
-        try:
+            threading.Timer(0.1, (late := cluster.client.submit(time.sleep, 0.5, pure=False)).cancel).start()
+            return late
+        if how == "the actor is lost":  # so the scheduler says, which has no traceback
+            return Mock(cancelled=lambda: False, exception=lambda timeout: OSError(), traceback=lambda timeout: None)
+        with monkeypatch.context() as once:
+            once.setattr(cluster, "sources", [*cluster.sources[:2], unreachable])
             return honest(cluster, place)
-        finally:
-            cluster.sources[2] = source
 
     monkeypatch.setattr(clusters.Cluster, "_submitted", submitted)
     given = GIVEN.replace(kernels=DistributedStack.of(STACK, client))
