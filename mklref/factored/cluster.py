@@ -104,7 +104,7 @@ class Cluster:
         """Shards whose workers do not answer are made anew elsewhere, and brought to where they were."""
         known = self._workers()
         gone = [k for k, place in enumerate(self.places) if place.address not in known or self._ping(k) is None]
-        self.lost |= {self.places[k].address for k in gone}
+        self.lost |= {self.places[k].address for k in gone if self.places[k].key}  # without a holder it may be there
         for k in gone:
             self.counters["restored"] += 1
             addresses = self._workers()
@@ -121,6 +121,7 @@ class Cluster:
         try:
             load, parts = self.sources[place.shard](self.client, place.address)
         except CommClosedError:
+            self.lost.add(place.address)
             raise _Broken from None
         except Exception as failure:  # whatever a source raises
             raise ClusterLost(f"the source of shard {place.shard} cannot be read: {_told(failure)}") from failure
@@ -147,10 +148,9 @@ class Cluster:
                     raise ClusterLost(self._late([k], "not loaded it")) from None
             except futures.CancelledError:
                 break
-        if future.cancelled():  # the rows that were sent to the worker are lost with it
-            raise _Broken
-        failure = future.exception(timeout=_ANSWER)
-        if failure is not None and future.traceback(timeout=_ANSWER) is None:  # the scheduler's: the worker is lost
+        failure = None if future.cancelled() else future.exception(timeout=_ANSWER)
+        if future.cancelled() or (failure is not None and future.traceback(timeout=_ANSWER) is None):
+            self.lost.add(address)  # with the rows that were sent to it, or, as the scheduler says, with the holder
             raise _Broken
         if failure is not None:  # whatever a source raises
             raise ClusterLost(f"the source of shard {k} cannot be read: {_told(failure)}") from failure
