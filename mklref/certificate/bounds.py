@@ -58,16 +58,17 @@ def dual_squares(problem: Problem, beta: Array, images: Any) -> Array:
     """beta'K_m beta, with rounding below zero removed; a truly negative value proves K_m indefinite."""
     squares: Array = images @ beta
     rounding = 8.0 * len(beta) * float(np.finfo(problem.kernels.dtype).eps)
-    # Of a part of the samples the trace may be next to nothing, and what rounding has left of the whole is not.
-    size = float(np.abs(beta).max()) or 1.0
-    slack = (size * problem.kernels.slack) @ (beta / size) ** 2 * size
-    allowed = rounding * _largest_squares(problem, beta) + slack
-    m = int(np.argmin(squares + allowed))
-    if squares[m] < -allowed[m]:
-        raise InvalidKernel(
-            f"kernels[{m}] is not positive semidefinite: beta'K beta = {squares[m]:.3g} for this dual point. "
-            f"{INDEFINITE_REMEDY}"
-        )
+    allowed = rounding * _largest_squares(problem, beta)
+    if np.any(squares < -allowed):  # else nobody asks for as many numbers as kernels times samples
+        # Of a part of the samples the trace may be next to nothing, and what rounding has left of the whole is not.
+        size = float(np.abs(beta).max()) or 1.0
+        allowed += (size * problem.kernels.slack) @ (beta / size) ** 2 * size
+        m = int(np.argmin(squares + allowed))
+        if squares[m] < -allowed[m]:
+            raise InvalidKernel(
+                f"kernels[{m}] is not positive semidefinite: beta'K beta = {squares[m]:.3g} for this dual point. "
+                f"{INDEFINITE_REMEDY}"
+            )
     return np.maximum(squares, 0.0)
 
 

@@ -166,3 +166,10 @@ def test_squares_of_a_second_read_are_judged_by_its_images(kind, rng):
     np.testing.assert_array_equal(
         allowance.squares_error(problem, inside, after), allowance.squares_error(problem, inside, own)
     )
+
+
+def test_factors_are_certified_without_a_zero_for_each_kernel_and_sample(monkeypatch, rng):
+    """Of a billion samples on workers there are vectors in this process, and no matrix."""
+    monkeypatch.setattr(FactorStack, "slack", property(lambda stack: pytest.fail("(M, n) zeros")))
+    L = rng.normal(size=(3, 40, 2))
+    assert certify(Problem(FactorStack(list(L)), np.sign(L[0, :, 0])), rng.normal(size=40)).gap < np.inf
