@@ -50,6 +50,7 @@ class Cluster:
     def __init__(self, client: Any, sources: Sequence[Source], timeout: float) -> None:
         check_client(client)
         self.client, self.sources, self.timeout = client, list(sources), timeout
+        self.scheduler = client.scheduler.address  # a client that is closed does not know it any more
         self.places: list[Place] = []
         self.actors: list[Any] = [None] * len(sources)
         """Futures, without which Dask would forget the holders."""
@@ -165,12 +166,12 @@ class Cluster:
                 if self.client.status != "running":
                     raise OSError
                 found = sorted(set(self.client.ncores(callback_timeout=_ANSWER)) - self.lost)
-            except (OSError, TimeoutError, RuntimeError):
-                raise ClusterLost(f"the scheduler at {self.client.scheduler.address} is gone") from None
+            except (OSError, TimeoutError, RuntimeError, AttributeError):  # the last one while the client is closed
+                raise ClusterLost(f"the scheduler at {self.scheduler} is gone, or the client closed") from None
             if found:
                 return found
             if time.monotonic() - began > min(_WITHOUT, self.timeout):
-                raise ClusterLost(f"the scheduler at {self.client.scheduler.address} has no worker")
+                raise ClusterLost(f"the scheduler at {self.scheduler} has no worker")
             time.sleep(0.1)
 
     def _ping(self, k: int) -> bool | None:

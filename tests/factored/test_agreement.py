@@ -16,6 +16,7 @@ import mklref
 from mklref import DistributedStack, ElasticNet, Fixed, Groups, Lp, kernels, losses
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotApplicable
 from mklref.factored import path, solver as factored
+from mklref.factored.cluster import ClusterLost
 from mklref.factored.shard import Shard
 from mklref.native import tuning
 from mklref.solution import Status
@@ -377,8 +378,7 @@ def test_threads_that_ask_one_stack_on_workers_have_an_answer_each(client):
 
 def test_a_round_that_is_repeated_while_a_shard_is_at_work_is_computed_once(client):
     stack = DistributedStack.of(kernels.FactorStack(rows(n=300)[0]).sharded(2), client)
-    stack.traces()  # opens the session
-    session, cluster, place = stack._products, stack.cluster, stack.cluster.places[1]
+    session, cluster, place = stack._asked, stack.cluster, stack.cluster.places[1]
     (worker,) = [one for one in client.cluster.workers.values() if one.address == place.address]
     holder, free, begun, repeated = worker.state.actors[place.key], threading.Event(), [], []
     holder.sessions[session.name].product = lambda _: (begun.append(1), free.wait(60.0))
@@ -391,3 +391,10 @@ def test_a_round_that_is_repeated_while_a_shard_is_at_work_is_computed_once(clie
     free.set()
     assert [one.result(60.0).value for one in repeated] == [(None, True)] * 2
     assert begun == [1]
+
+
+def test_a_client_that_is_closed_while_workers_are_asked_for_is_named():
+    with mklref.local_client(1, processes=False) as closed:
+        stack = DistributedStack.of(kernels.FactorStack(rows()[0]), closed)
+    with pytest.raises(ClusterLost, match="is gone, or the client closed"):
+        stack.cluster._workers()
