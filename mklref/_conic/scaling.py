@@ -15,11 +15,17 @@ accuracy instead of stopping short of it.
 Targets in a unit S of their own are divided by it first: of losses with V(S t, S y) = S^k V'(t, y), where V' is V, or V
 with its tube in that unit, f = S f' gives P(y, V, C) = S^d P(y/S, V', S^{k-d} C). S is a power of two, and 1 where
 targets are of order one. Without it prices, targets of 1e4, are beyond Clarabel and ECOS. Huber's loss is linear beyond
-its delta, which is its unit where targets are larger: S^2 V' would be next to nothing.
+its delta, which is its unit where targets are larger: S^2 V' would be next to nothing. With an intercept their median
+is taken off before: these losses are functions of y - t.
 
-Problems whose regulariser has no degree (the elastic net as a penalty) stay as they are, and so does the nu one-class
-machine, whose intercept has a cost of its own, unless its weights have any sign: then f = k f', b = k b' on kernels K/k
-give k times the same problem.
+The elastic net as a penalty and the smoothed root have no degree, but stay in their families: R(a rho) = s R'(rho) with
+
+    (1-lam) S + lam/2 sum rho^2:         s = (1-lam) a + lam a^2,    lam' = lam a^2 / s
+    sum sqrt(rho^2 + eps^2) - eps:       s = a,                      eps' = eps / a
+
+so that a and s stand for sigma and kappa, or for S and S^d, and R' for R. Others without a degree, of somebody's own,
+stay as they are, and so does the nu one-class machine, whose intercept has a cost of its own, unless its weights have
+any sign: then f = k f', b = k b' on kernels K/k give k times the same problem.
 
 Gram matrices enter through factors of numerical rank, K_m = L_m L_m' with L_m (n, r_m), so that
 
@@ -44,6 +50,7 @@ from mklref.exceptions import SolverFailure
 from mklref.kernels.stack import KernelStack
 from mklref.losses import EpsilonInsensitive, Huber, Loss, Pinball, Squared, SquaredEpsilonInsensitive
 from mklref.problem import Point
+from mklref.regularizers import ConcaveBlock, ElasticNet, Regularizer, RootPlusLinear, SmoothedRoot
 
 P = TypeVar("P", Point, SignedPoint)
 
@@ -52,13 +59,16 @@ P = TypeVar("P", Point, SignedPoint)
 class Scaling:
     """Divides the costs by `cost`, multiplies the factors by `factor`, and divides scores and intercept by `scores`.
 
-    The losses are of the `order` k in the unit of the scores: so much is V(S t, S y)/V'(t, y).
+    The losses are of the `order` k in the unit of the scores: so much is V(S t, S y)/V'(t, y). The `centre` is taken
+    off targets and intercept before. The `regularizer` is R', None where that is R.
     """
 
     cost: float = 1.0
     factor: float = 1.0
     scores: float = 1.0
     order: int = 1
+    centre: float = 0.0
+    regularizer: Regularizer | None = None
 
     @property
     def value(self) -> float:
@@ -66,12 +76,13 @@ class Scaling:
         return self.cost * self.scores**self.order
 
     def stated(self, problem: Any) -> Any:
-        """The problem with targets and loss in the unit of the scores."""
-        if self.scores == 1.0 or problem.loss.targets != "real":
-            return problem
-        name = _UNITS[type(problem.loss)][1]
-        loss = replace(problem.loss, **({name: getattr(problem.loss, name) / self.scores} if name else {}))
-        return problem.replace(y=problem.y / self.scores, loss=loss)
+        """The problem with targets, loss and regulariser in the units of the program."""
+        changes: dict[str, Any] = {} if self.regularizer is None else {"regularizer": self.regularizer}
+        if problem.loss.targets == "real" and (self.centre, self.scores) != (0.0, 1.0):
+            name = _UNITS[type(problem.loss)][1]
+            tube = {name: getattr(problem.loss, name) / self.scores} if name else {}
+            changes |= {"y": (problem.y - self.centre) / self.scores, "loss": replace(problem.loss, **tube)}
+        return problem.replace(**changes) if changes else problem
 
     def costs(self, costs: Array) -> Array:
         """c / C."""
@@ -80,30 +91,61 @@ class Scaling:
     def restore(self, point: P) -> P:
         """The point of the original problem."""
         weights = self.factor**2 * self.scores ** (2 - self.order) / self.cost * point.weights
-        b = point.intercept if self.scores == 1.0 else self.scores * point.intercept
         beta = self.cost * self.scores ** (self.order - 1) * point.dual_coef
+        b = point.intercept if (self.centre, self.scores) == (0.0, 1.0) else self.centre + self.scores * point.intercept
         restored = point._replace(dual_coef=beta, weights=weights, intercept=b)
         if isinstance(point, SignedPoint):  # the slack is of the unit of beta beta'
             return restored._replace(slack=(self.cost * self.scores ** (self.order - 1)) ** 2 * point.slack)
         return restored
 
 
+@np.errstate(over="ignore", under="ignore")  # what leaves the range of double precision is no unit
 def balanced(problem: Any) -> Scaling:
     """The scaling for this C and these kernels, or none where the problem does not allow it."""
-    degree = problem.regularizer.degree
-    if degree is None or (problem.intercept_cost and not problem.signed):
-        return Scaling()
+    centre, scores, order = _unit_of_targets(problem)
+    if not _norm_worth(problem.regularizer, 1.0) or (problem.intercept_cost and not problem.signed):
+        return Scaling(centre=centre)
     trace = problem.trace if problem.signed else float(problem.kernels.traces().mean())
     diagonal = trace / problem.n_samples
     if problem.intercept_cost:
         return Scaling(factor=diagonal**-0.5, scores=diagonal)
-    scores, order = _unit_of_targets(problem)
-    C = problem.C * scores ** (order - degree)
+    unit, regularizer = _in_unit(problem.regularizer, scores)
+    C = problem.C * (scores**order / unit)
     if not 0.0 < C < math.inf:
-        scores, C = 1.0, problem.C
+        scores, unit, regularizer, C = 1.0, 1.0, problem.regularizer, problem.C
     # Neither product nor quotient leaves the range of double precision before the roots are taken.
     cost = C / max(1.0, math.sqrt(C) * math.sqrt(diagonal))
-    return Scaling(cost * scores ** (degree - order), cost ** (1.0 / degree), scores, order)
+    factor = _norm_worth(regularizer, cost)
+    cost, regularizer = _in_unit(regularizer, factor)
+    inner = None if regularizer is problem.regularizer else regularizer
+    return Scaling(cost * (unit / scores**order), factor, scores, order, centre, inner)
+
+
+_TINY, _HUGE, _BELOW_ONE = float(np.finfo(float).tiny), float(np.finfo(float).max), float(np.nextafter(1.0, 0.0))
+
+
+def _in_unit(regularizer: Regularizer, a: float) -> tuple[float, Regularizer]:
+    """s and R' with R(a rho) = s R'(rho); R' is R where it is homogeneous."""
+    match regularizer:
+        case ElasticNet(lam=lam, form="tikhonov") | ConcaveBlock(g=RootPlusLinear(lam=lam)):
+            slope = (1.0 - lam) + lam * a
+            share = min(max(lam * a / slope, _TINY), _BELOW_ONE)
+            net = isinstance(regularizer, ElasticNet)
+            return a * slope, ElasticNet(share) if net else ConcaveBlock(RootPlusLinear(share))
+        case ConcaveBlock(g=SmoothedRoot(epsilon=epsilon)):
+            return a, ConcaveBlock(SmoothedRoot(min(max(epsilon / a, _TINY), _HUGE)))
+    assert regularizer.degree is not None
+    return float(np.power(a, regularizer.degree)), regularizer
+
+
+def _norm_worth(regularizer: Regularizer, s: float) -> float:
+    """a with R(a rho) = s R'(rho), 0 where there is no such R'. Of a root it is at least epsilon: else R' cancels."""
+    match regularizer:
+        case ElasticNet(lam=lam, form="tikhonov") | ConcaveBlock(g=RootPlusLinear(lam=lam)):
+            return 2.0 * s / ((1.0 - lam) + math.hypot(1.0 - lam, 2.0 * math.sqrt(lam) * math.sqrt(s)))
+        case ConcaveBlock(g=SmoothedRoot(epsilon=epsilon)):
+            return max(s, epsilon)
+    return 0.0 if regularizer.degree is None else s ** (1.0 / regularizer.degree)
 
 
 _UNITS: dict[type[Loss], tuple[int, str]] = {
@@ -120,19 +162,22 @@ _LAST_BITS = 16 * float(np.finfo(float).eps)
 """Of the largest target: targets that differ by less are constant, and have no unit."""
 
 
-def _unit_of_targets(problem: Any) -> tuple[float, int]:
-    """S, and the order of the loss; 1 and 1 where there are none: labels, and losses of somebody's own."""
+def _unit_of_targets(problem: Any) -> tuple[float, float, int]:
+    """Their centre, S, and the order of the loss; 0, 1 and 1 for labels, and for losses of somebody's own."""
     if type(problem.loss) not in _UNITS:
-        return 1.0, 1
+        return 0.0, 1.0, 1
     order, name = _UNITS[type(problem.loss)]
     tube = getattr(problem.loss, name) if name else 0.0
-    size = float(np.abs(problem.y - problem.intercept * np.median(problem.y)).max())
+    centre = float(np.sort(problem.y)[problem.n_samples // 2]) if problem.intercept else 0.0
+    size = float(np.abs(problem.y - centre).max())
+    if size == math.inf:
+        return 0.0, 1.0, order
     rounding = _LAST_BITS * float(np.abs(problem.y).max())
     if isinstance(problem.loss, Huber):
         size = min(size, tube)
-    exponent = round(math.log2(size)) if rounding < size < math.inf else 0
+    exponent = round(math.log2(size)) if size > rounding else 0
     known = not tube or abs(math.log2(tube)) < _MOST
-    return 2.0**exponent if known and _OF_ORDER_ONE < abs(exponent) < _MOST else 1.0, order
+    return centre, 2.0**exponent if known and _OF_ORDER_ONE < abs(exponent) < _MOST else 1.0, order
 
 
 RANK_TOLERANCE = 1e-10

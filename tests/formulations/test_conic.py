@@ -40,6 +40,8 @@ from mklref.regularizers import (
     Lp,
     Power,
     PowerRoot,
+    RootPlusLinear,
+    SmoothedRoot,
     Tikhonov,
     WeightedL1,
     WeightedLp,
@@ -91,6 +93,7 @@ def test_a_scaled_problem_has_the_scaled_value_and_point(regularizer, C):
     assert here.lower == pytest.approx(scaling.cost * there.lower, rel=1e-9)
 
 
+INHOMOGENEOUS = (ElasticNet(0.3), ConcaveBlock(RootPlusLinear(0.01)), ConcaveBlock(SmoothedRoot(0.2)))
 REAL = pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss.targets == "real"], ids=str)
 
 
@@ -103,16 +106,19 @@ def in_units(problem, size):
 
 @REAL
 @pytest.mark.parametrize("size", [1e-5, 1e4])
-@pytest.mark.parametrize("regularizer", [Lp(1.5), Power(2), HalfPower(1.0), Tikhonov(2, 0.3), Fixed(SCALE)], ids=str)
+@pytest.mark.parametrize(
+    "regularizer", [Lp(1.5), Power(2), HalfPower(1.0), Tikhonov(2, 0.3), Fixed(SCALE), *INHOMOGENEOUS], ids=str
+)
 def test_targets_in_any_unit_are_of_order_one_in_the_program(loss, size, regularizer):
     problem = in_units(make_problem(loss=loss, seed=2, C=0.7, regularizer=regularizer), size)
+    problem = problem.replace(y=problem.y + 100.0 * size)  # the intercept takes it off
     scaling = balanced(problem)
     stated = scaling.stated(problem)
-    assert 0.1 < np.abs(stated.y - np.median(stated.y)).max() < 10.0
+    assert 0.1 < np.abs(stated.y).max() < 10.0
     there = stated.replace(C=problem.C / scaling.cost, kernels=scaling.factor**2 * problem.kernels.dense())
     beta = there.C * np.random.default_rng(1).uniform(-1.0, 1.0, size=25)
     beta -= beta.mean()
-    beta *= 0.1 * regularizer.dual_scale(there.kernels.norms(beta))
+    beta *= 0.1 * there.regularizer.dual_scale(there.kernels.norms(beta))
     found = certify(there, beta, weights=SCALE, intercept=0.3)
     point = scaling.restore(Point(beta, SCALE, 0.3))
     here = certify(problem, point.dual_coef, weights=point.weights, intercept=point.intercept)
@@ -132,6 +138,23 @@ def test_values_are_the_same_in_every_unit_of_the_targets(loss, size, formulatio
         assert found.claimed == "optimal"
         assert found.value == pytest.approx(value, rel=1e-5)
         assert found.certificate.is_optimal(1e-5)
+
+
+@pytest.mark.parametrize("size", [1e-2, 1e4])
+@pytest.mark.parametrize("formulation", ["dual", "weighted_primal", "mixed_norm", "elastic_net"])
+def test_an_elastic_net_is_solved_in_every_unit(formulation, size):
+    """Targets of 1e4 were beyond Clarabel."""
+    problem = in_units(make_problem(loss="squared", seed=2, regularizer=ElasticNet(0.3)), size)
+    found = reference.solve(problem, formulation, solver="CLARABEL")
+    assert (found.claimed, found.value) == ("optimal", pytest.approx(solve(problem).objective, rel=1e-5))
+
+
+@REAL
+def test_targets_far_from_zero_have_the_value_of_those_about_it(loss):
+    far = (problem := make_problem(loss=loss, seed=2, regularizer=Lp(2))).replace(y=problem.y + 2.0**20)
+    value = reference.solve(problem.replace(y=far.y - 2.0**20), "mixed_norm", solver="CLARABEL").value
+    found = reference.solve(far, "mixed_norm", solver="CLARABEL")
+    assert (found.claimed, found.value) == ("optimal", pytest.approx(value, rel=1e-8))
 
 
 @pytest.mark.parametrize("formulation", ["dual", "weighted_primal", "mixed_norm"])
@@ -178,7 +201,11 @@ def test_a_scaling_is_in_the_range_of_double_precision_where_C_times_the_kernels
 
 
 def test_what_cannot_be_scaled_is_left_alone():
-    assert balanced(make_problem(C=7.0, regularizer=ElasticNet(0.3))) == Scaling()
+    class Own(ElasticNet):
+        def value(self, rho):
+            return super().value(rho)
+
+    assert balanced(make_problem(C=7.0, regularizer=Own(0.3))) == Scaling()
     assert balanced(make_problem(loss="one_class")) == Scaling()
 
 
