@@ -21,7 +21,7 @@ import numpy as np
 from mklref._conic.cones import cp, use_second_order_cones
 from mklref._conic.model import Model
 from mklref._conic.polish import certified, polished
-from mklref._conic.scaling import Factors, balanced, factorize
+from mklref._conic.scaling import Factors, balanced, factorize, left_out
 from mklref._names import names_of_both
 from mklref._threads import filtering
 from mklref._validate import checked_flag, checked_number, shown
@@ -60,7 +60,7 @@ SOLVERS: dict[str, Callable[[float, float], dict[str, Any]]] = {
 """The solvers in the order in which they are tried, and their options for a pair of tolerances."""
 
 LARGEST_DOUBT = 1e-6
-"""Relative `doubt` up to which a solver that calls its value optimal has to stand by it."""
+"""Relative `doubt`, and share `left_out` by factors, up to which a solver that calls its value optimal stands by it."""
 
 KEEPS_ITS_WORD = ("CLARABEL", "ECOS")
 """Solvers that call a point inaccurate only if it satisfies the second of the two tolerances; SCS whatever it is."""
@@ -243,7 +243,9 @@ class Compiled:
         started = time.perf_counter()
         engine = Engine(solver, options)
         point = self.scaling.restore(self._point(engine, problem))
-        said = {"value": engine.value * self.scaling.value, "claimed": engine.claimed}
+        value, unscaled = engine.value * self.scaling.value, self.factors.scaled(1.0 / self.scaling.factor)
+        lacking = left_out(problem, point, unscaled) > LARGEST_DOUBT * abs(value)
+        said = {"value": value, "claimed": cp.OPTIMAL_INACCURATE if lacking else engine.claimed}
 
         def solution(facts: dict[str, Any], raw: Any = None) -> Any:
             bounds = facts["certificate"]
@@ -266,7 +268,7 @@ class Compiled:
         if found.status is not Status.OPTIMAL:
             with suppress(SolverFailure, InvalidParameter):  # where solvers do not break down, and there is such a C
                 if (smaller := in_a_smaller_box(problem, found.dual_coef)) is not None:
-                    other = Compiled(smaller, self.formulation, self.factors.scaled(1.0 / self.scaling.factor))
+                    other = Compiled(smaller, self.formulation, unscaled)
                     point = other.scaling.restore(other._point(engine, smaller))
                     near = polished(smaller, point)  # there its active set can be told
                     del near["certificate"]

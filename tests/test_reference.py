@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from makers import make_problem
 
-from mklref import reference
+from mklref import Problem, reference
 from mklref.certificate import certify
 from mklref.exceptions import FalseClaim, InvalidParameter, InvalidType, NotApplicable, SolverFailure
 from mklref.regularizers import BlockNorm, Lp
@@ -306,3 +306,16 @@ def test_a_solver_whose_own_point_contradicts_its_value_does_not_stand_by_it(mon
 def test_factors_of_another_kind_are_refused(problem):
     with pytest.raises(InvalidType, match="factors is str"):
         reference.compile(problem, factors="a")
+
+
+@pytest.mark.parametrize("formulation", ["mixed_norm", "weighted_primal", "ivanov"])
+def test_a_value_that_hangs_on_rounding_of_the_kernels_is_none_to_stand_by(formulation):
+    """Least eigenvalues count where costs are large: 1/2 y'(K + I/C)^{-1}y; what is beside 1 no more than rounding."""
+    for least, C, claim in ((1e-11, 1e9, "optimal"), (1e-16, 1e11, "optimal_inaccurate")):
+        diagonal = np.array([1.0, least] * 4)
+        problem = Problem([np.diag(diagonal)], np.ones(8), C=C, loss="squared", intercept=False)
+        found = reference.solve(problem, formulation, solver="CLARABEL")
+        assert found.claimed == claim
+        assert found.value == pytest.approx(
+            0.5 * np.sum(1.0 / (diagonal + 1.0 / C)), rel=1e-7 if claim == "optimal" else 1e-4
+        )

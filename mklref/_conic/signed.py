@@ -28,7 +28,7 @@ from mklref._typing import Array
 _STEPS = 6
 _FAR = 1e4
 """Relative size in S over that in X from which a direction is first taken for one of the null space of X."""
-_SPAN = 1e-10
+SPAN = 1e-10
 """Share of the largest eigenvalue of sum_m K_m below which a direction is outside the span of the kernels."""
 
 
@@ -47,7 +47,7 @@ class Span:
     def __init__(self, problem: Any) -> None:
         self.kernels = (problem.trace / problem.traces)[:, None, None] * problem.kernels.dense().astype(np.float64)
         squares, U = np.linalg.eigh(self.kernels.sum(axis=0))
-        kept = squares > _SPAN * squares[-1]
+        kept = squares > SPAN * squares[-1]
         self.G, self.inverse = U[:, kept] * np.sqrt(squares[kept]), U[:, kept] / np.sqrt(squares[kept])
         self.A = self.inverse.T @ self.kernels @ self.inverse
 

@@ -33,8 +33,8 @@ import numpy as np
 
 from mklref._conic.cones import cp
 from mklref._conic.model import Model, atom_of, cost_parameters, multiplier
-from mklref._conic.scaling import RANK_TOLERANCE, Factors
-from mklref._conic.signed import SignedPoint
+from mklref._conic.scaling import Factors
+from mklref._conic.signed import SPAN, SignedPoint
 from mklref.formulations.base import Formulation
 from mklref.signed import SignedProblem, SignedSolution
 
@@ -50,7 +50,7 @@ class SDP(Formulation):
         c = cost_parameters(problem.n_samples)
         scaled = [np.sqrt(size) * L_m for size, L_m in zip(problem.trace / problem.traces, L.matrices, strict=True)]
         U, sizes, W = np.linalg.svd(np.hstack(scaled), full_matrices=False)
-        kept = sizes > np.sqrt(RANK_TOLERANCE) * sizes[0]
+        kept = sizes > np.sqrt(SPAN) * sizes[0]
         UD, inverse, blocks = U[:, kept] * sizes[kept], U[:, kept] / sizes[kept], L.split(W[kept].T)
         theta = cp.Variable(problem.n_kernels, name="theta")
         h = cp.Variable((UD.shape[1], 1), name="h")
