@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from makers import make_problem
 
-from mklref import Problem, reference
+from mklref import Problem, reference, solve
 from mklref.certificate import certify
 from mklref.exceptions import FalseClaim, InvalidParameter, InvalidType, NotApplicable, SolverFailure
-from mklref.regularizers import BlockNorm, Lp
+from mklref.regularizers import BlockNorm, Lp, Power, Tikhonov
 from mklref.solution import Status
 
 
@@ -319,3 +319,18 @@ def test_a_value_that_hangs_on_rounding_of_the_kernels_is_none_to_stand_by(formu
         assert found.value == pytest.approx(
             0.5 * np.sum(1.0 / (diagonal + 1.0 / C)), rel=1e-7 if claim == "optimal" else 1e-4
         )
+
+
+@pytest.mark.parametrize("formulation", ["dual", "mixed_norm", "weighted_primal", "semi_infinite"])
+@pytest.mark.parametrize("regularizer", [Lp(2), Power(3), Tikhonov(2, 0.5)], ids=str)
+def test_the_nu_machine_is_solved_on_kernels_of_every_scale(formulation, regularizer):
+    """P(t K) = t^{d/(2d-2)} P(K); a cost above 1 is as good as any, for beta sums to 1."""
+    problem = make_problem(loss="one_class", seed=4, n=14, C=0.2, regularizer=regularizer)
+    for scale, C in ((1e-6, 0.2), (1e15, 0.2), (1e6, 1e8)):
+        same = problem.replace(kernels=scale * problem.kernels.dense(), C=C)
+        found = reference.solve(same, formulation, solver="CLARABEL")
+        value = solve(problem.replace(C=min(C, 1.0)), tol=1e-9).objective
+        d = regularizer.degree
+        assert found.claimed == "optimal"
+        assert found.value == pytest.approx(scale ** (d / (2.0 * d - 2.0)) * value, rel=1e-5)
+        assert found.status is Status.OPTIMAL

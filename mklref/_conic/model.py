@@ -173,8 +173,10 @@ class Cuts:
 
     def closed(self, lower: float) -> bool:
         """Whether the master's value has reached the best machine, or there are too many cuts."""
-        scale = float(np.sum(self.c.value.value) / np.sum(self.problem.costs))  # of the model, per unit of the problem
-        size = max(abs(self.best), scale * unit_of(self.problem))
+        # Of the model, per unit of the problem; with a cost of the intercept the kernels of the model say it.
+        scale = 1.0 if self.problem.intercept_cost else float(np.sum(self.c.value.value) / np.sum(self.problem.costs))
+        traces = np.array([np.sum(matrix**2) for matrix in self.L.matrices])
+        size = max(abs(self.best), scale * unit_of(self.problem, traces))
         return relative(self.best - lower, size) <= TOLERANCE or len(self.S) >= MAX_CUTS
 
     def mixture(self, theta: Array, constraint: Any) -> Point:

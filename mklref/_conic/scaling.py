@@ -20,12 +20,15 @@ is taken off before: these losses are functions of y - t.
 
 The elastic net as a penalty and the smoothed root have no degree, but stay in their families: R(a rho) = s R'(rho) with
 
-    (1-lam) S + lam/2 sum rho^2:         s = (1-lam) a + lam a^2,    lam' = lam a^2 / s
+    (1-lam) sum rho + lam/2 sum rho^2:   s = (1-lam) a + lam a^2,    lam' = lam a^2 / s
     sum sqrt(rho^2 + eps^2) - eps:       s = a,                      eps' = eps / a
 
 so that a and s stand for sigma and kappa, or for S and S^d, and R' for R. Others without a degree, of somebody's own,
-stay as they are, and so does the nu one-class machine, whose intercept has a cost of its own, unless its weights have
-any sign: then f = k f', b = k b' on kernels K/k give k times the same problem.
+stay as they are.
+
+The nu one-class machine has an intercept with a cost of its own. For d > 1 kernels K/k give P(K) = S P(K/k) with
+S = k^{d/(2d-2)}, f = S^{1/d} f' and b = S b'; an elastic net does the same with a = S/sqrt(k), S = s. Its beta sums to
+1, so that a cost above 1 is as good as any.
 
 Gram matrices enter through factors of numerical rank, K_m = L_m L_m' with L_m (n, r_m), so that
 
@@ -48,7 +51,7 @@ from mklref._typing import Array
 from mklref._untrusted import free_memory
 from mklref.exceptions import SolverFailure
 from mklref.kernels.stack import KernelStack
-from mklref.losses import EpsilonInsensitive, Huber, Loss, Pinball, Squared, SquaredEpsilonInsensitive
+from mklref.losses import EpsilonInsensitive, Huber, Loss, OneClass, Pinball, Squared, SquaredEpsilonInsensitive
 from mklref.problem import Point, dual_norms
 from mklref.regularizers import ConcaveBlock, ElasticNet, Regularizer, RootPlusLinear, SmoothedRoot
 
@@ -60,7 +63,7 @@ class Scaling:
     """Divides the costs by `cost`, multiplies the factors by `factor`, and divides scores and intercept by `scores`.
 
     The losses are of the `order` k in the unit of the scores: so much is V(S t, S y)/V'(t, y). The `centre` is taken
-    off targets and intercept before. The `regularizer` is R', None where that is R.
+    off targets and intercept before. Costs beyond `most` are `most`. The `regularizer` is R', None where that is R.
     """
 
     cost: float = 1.0
@@ -68,6 +71,7 @@ class Scaling:
     scores: float = 1.0
     order: int = 1
     centre: float = 0.0
+    most: float = math.inf
     regularizer: Regularizer | None = None
 
     @property
@@ -85,8 +89,8 @@ class Scaling:
         return problem.replace(**changes) if changes else problem
 
     def costs(self, costs: Array) -> Array:
-        """c / C."""
-        return costs / self.cost
+        """c / C, up to `most`."""
+        return np.minimum(costs / self.cost, self.most)
 
     def restore(self, point: P) -> P:
         """The point of the original problem."""
@@ -103,12 +107,12 @@ class Scaling:
 def balanced(problem: Any) -> Scaling:
     """The scaling for this C and these kernels, or none where the problem does not allow it."""
     centre, scores, order = _unit_of_targets(problem)
-    if not _norm_worth(problem.regularizer, 1.0) or (problem.intercept_cost and not problem.signed):
-        return Scaling(centre=centre)
     trace = problem.trace if problem.signed else float(problem.kernels.traces().mean())
     diagonal = trace / problem.n_samples
     if problem.intercept_cost:
-        return Scaling(factor=diagonal**-0.5, scores=diagonal)
+        return _of_one_class(problem, diagonal)
+    if not _norm_worth(problem.regularizer, 1.0):
+        return Scaling(centre=centre)
     unit, regularizer = _in_unit(problem.regularizer, scores)
     C = problem.C * (scores**order / unit)
     if not 0.0 < C < math.inf:
@@ -118,7 +122,22 @@ def balanced(problem: Any) -> Scaling:
     factor = _norm_worth(regularizer, cost)
     cost, regularizer = _in_unit(regularizer, factor)
     inner = None if regularizer is problem.regularizer else regularizer
-    return Scaling(cost * (unit / scores**order), factor, scores, order, centre, inner)
+    return Scaling(cost * (unit / scores**order), factor, scores, order, centre, regularizer=inner)
+
+
+def _of_one_class(problem: Any, diagonal: float) -> Scaling:
+    """Kernels of mean diagonal 1 where R allows it, and costs up to 2."""
+    R, most = problem.regularizer, 2.0 if isinstance(problem.loss, OneClass) else math.inf
+    match R:
+        case ElasticNet(lam=lam, form="tikhonov") | ConcaveBlock(g=RootPlusLinear(lam=lam)):
+            slope = max(1.0, math.sqrt(diagonal))  # s/a, which is 1 at a = 1; on smaller kernels f = 0 is optimal
+            scores, regularizer = _in_unit(R, (slope - (1.0 - lam)) / lam)
+            return Scaling(factor=1.0 / slope, scores=scores, most=most, regularizer=regularizer)
+    d = R.degree or 1.0
+    scores = float(np.power(diagonal, 0.5 * d / (d - 1.0))) if d > 1.0 else 0.0
+    if not 0.0 < scores < math.inf:
+        return Scaling(most=most)
+    return Scaling(factor=diagonal**-0.5, scores=scores, most=most)
 
 
 _TINY, _HUGE, _BELOW_ONE = float(np.finfo(float).tiny), float(np.finfo(float).max), float(np.nextafter(1.0, 0.0))

@@ -126,8 +126,10 @@ def relative(gap: float, size: float) -> float:
 
 
 @np.errstate(over="ignore", under="ignore", invalid="ignore")  # no unit beyond double precision
-def unit_of(problem: Problem) -> float:
+def unit_of(problem: Problem, traces: Array | None = None) -> float:
     """What gaps are compared with where P* = 0; 0 for problems whose optimum is not 0, however small it may be.
+
+    With other `traces` (M,) it is that of the problem on kernels that have them.
 
     - Real targets: P* is at most the objective of the best constant function, and R > 0 elsewhere, so that P* = 0
       exactly if that function has no loss: constant targets, or a tube as wide as they spread. Since V vanishes on
@@ -141,7 +143,8 @@ def unit_of(problem: Problem) -> float:
     """
     loss, y, costs = problem.loss, problem.y, problem.costs
     if problem.intercept_cost:
-        norms = problem.intercept_cost * np.sqrt(np.maximum(problem.kernels.traces() / problem.n_samples, 0.0))
+        traces = problem.kernels.traces() if traces is None else traces
+        norms = problem.intercept_cost * np.sqrt(np.maximum(traces / problem.n_samples, 0.0))
         inside = problem.regularizer.dual_scale(norms) * norms
         share = _ONE_CLASS * min(problem.regularizer.conjugate(inside), 0.5 * float(inside @ inside))
         return max(finite_or(share, 0.0), float(np.finfo(float).tiny))

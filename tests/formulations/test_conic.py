@@ -206,7 +206,7 @@ def test_what_cannot_be_scaled_is_left_alone():
             return super().value(rho)
 
     assert balanced(make_problem(C=7.0, regularizer=Own(0.3))) == Scaling()
-    assert balanced(make_problem(loss="one_class")) == Scaling()
+    assert balanced(make_problem(loss="one_class", regularizer=Own(0.3))) == Scaling(most=2.0)
 
 
 @pytest.mark.sampled(6)
