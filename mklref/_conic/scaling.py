@@ -26,7 +26,7 @@ The elastic net as a penalty and the smoothed root have no degree, but stay in t
 so that a and s stand for sigma and kappa, or for S and S^d, and R' for R. Others without a degree, of somebody's own,
 stay as they are.
 
-The nu one-class machine has an intercept with a cost of its own. For d > 1 kernels K/k give P(K) = S P(K/k) with
+The nu one-class machine has an intercept with a cost of its own. For d > 1.1 kernels K/k give P(K) = S P(K/k) with
 S = k^{d/(2d-2)}, f = S^{1/d} f' and b = S b'; an elastic net does the same with a = S/sqrt(k), S = s. Its beta sums to
 1, so that a cost above 1 is as good as any.
 
@@ -125,6 +125,11 @@ def balanced(problem: Any) -> Scaling:
     return Scaling(cost * (unit / scores**order), factor, scores, order, centre, regularizer=inner)
 
 
+_FLAT = 1.1
+"""Degree of R up to which R* is so steep, of degree d/(d-1), that on kernels of mean diagonal 1 next to nothing is
+left of the value, which is -R*: measured, more is lost at 1.05 and less at 1.11."""
+
+
 def _of_one_class(problem: Any, diagonal: float) -> Scaling:
     """Kernels of mean diagonal 1 where R allows it, and costs up to 2."""
     R, most = problem.regularizer, 2.0 if isinstance(problem.loss, OneClass) else math.inf
@@ -134,7 +139,7 @@ def _of_one_class(problem: Any, diagonal: float) -> Scaling:
             scores, regularizer = _in_unit(R, (slope - (1.0 - lam)) / lam)
             return Scaling(factor=1.0 / slope, scores=scores, most=most, regularizer=regularizer)
     d = R.degree or 1.0
-    scores = float(np.power(diagonal, 0.5 * d / (d - 1.0))) if d > 1.0 else 0.0
+    scores = float(np.power(diagonal, 0.5 * d / (d - 1.0))) if d > _FLAT else 0.0
     if not 0.0 < scores < math.inf:
         return Scaling(most=most)
     return Scaling(factor=diagonal**-0.5, scores=scores, most=most)

@@ -143,7 +143,6 @@ def test_values_are_the_same_in_every_unit_of_the_targets(loss, size, formulatio
 @pytest.mark.parametrize("size", [1e-2, 1e4])
 @pytest.mark.parametrize("formulation", ["dual", "weighted_primal", "mixed_norm", "elastic_net"])
 def test_an_elastic_net_is_solved_in_every_unit(formulation, size):
-    """Targets of 1e4 were beyond Clarabel."""
     problem = in_units(make_problem(loss="squared", seed=2, regularizer=ElasticNet(0.3)), size)
     found = reference.solve(problem, formulation, solver="CLARABEL")
     assert (found.claimed, found.value) == ("optimal", pytest.approx(solve(problem).objective, rel=1e-5))
@@ -206,7 +205,8 @@ def test_what_cannot_be_scaled_is_left_alone():
             return super().value(rho)
 
     assert balanced(make_problem(C=7.0, regularizer=Own(0.3))) == Scaling()
-    assert balanced(make_problem(loss="one_class", regularizer=Own(0.3))) == Scaling(most=2.0)
+    steep = (balanced(make_problem(loss="one_class", regularizer=R)) for R in (Own(0.3), Power(1.1)))
+    assert set(steep) == {Scaling(most=2.0)}
 
 
 @pytest.mark.sampled(6)
