@@ -106,9 +106,9 @@ def solve_factored(
 
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     with ExitStack() as around, recorder.running(interrupted), quiet:  # what has ended may still be asked for beta
-        if client is not None:
-            stack = DistributedStack.of(stack, client)
-            problem = problem.replace(kernels=stack)
+        stack = stack.side_by_side() if client is None else DistributedStack.of(stack, client)
+        problem = problem.replace(kernels=stack)
+        given = problem if client is None else given
         if len(stack.edges) > 2 or stack.shape[1] * stack.rank**2 < _ALONE:
             around.enter_context(blas_threads())
         try:

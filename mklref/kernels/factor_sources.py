@@ -153,8 +153,9 @@ class Source:
         self.dtype = first.dtype
         """float32 or float64: the type of the rows."""
         self.shape: tuple[int, int] = (int(data.shape[0]), int(first.shape[1]))
-        as_they_are = type(data) is np.ndarray and data.dtype == first.dtype
-        self.here = as_they_are and transformer is None and not self.files.states
+        given = transformer is None and not self.files.states
+        self.in_memory = given and (self.sparse or type(data) is np.ndarray)
+        self.here = self.in_memory and data.dtype == first.dtype and not self.sparse
         """Whether they are such numbers in memory: what else is asked at each read takes longer than a few columns."""
 
     def __getitem__(self, where: Any) -> Rows:

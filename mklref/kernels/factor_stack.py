@@ -36,8 +36,8 @@ _CACHED = 1 << 17
 """Entries of float32 that stay in the cache beside their copies in float64."""
 _FEWEST, _MOST = 64, 1 << 13
 """Rows of a block."""
-_DENSE = 1 << 31
-"""Bytes of matrices of order n that are made of factors, if somebody asks for them."""
+_DENSE, _COPIED = 1 << 31, 1 << 28
+"""Bytes of matrices of order n that are made of factors, if somebody asks for them, and of factors that are copied."""
 
 
 class FactorStack(KernelStack):
@@ -47,7 +47,8 @@ class FactorStack(KernelStack):
     ----------
     factors : sequence of arrays (n, r_m)
         float64 or float32, integers become float64; in memory, memory-mapped, scipy.sparse, or anything that gives rows
-        for a slice (HDF5, zarr, Dask). Referred to, never copied, never written to.
+        for a slice (HDF5, zarr, Dask). Referred to, never written to; `solve` copies those in memory into one array, if
+        they are several and that takes 256 MiB at most.
     names : sequence of str, optional
         One name for each kernel.
 
@@ -178,10 +179,23 @@ class FactorStack(KernelStack):
         dense = [part.toarray() if source.sparse else part for source, part in zip(self.sources, parts, strict=True)]
         return np.concatenate(dense, axis=1, dtype=self._dtype)
 
-    def _together(self, where: Any) -> Array:
+    def _together(self, where: Any) -> Rows:
         """Rows of the one array of which all factors are parts."""
         self.sources[0].files.require_unchanged()
-        return np.asarray(self._joined[where])
+        return self._joined[where] if self.sparse else np.asarray(self._joined[where])
+
+    def side_by_side(self) -> Self:
+        """The same stack, for many reads: rows in memory are joined once, if their copy takes `_COPIED` bytes at most.
+
+        To join a few columns each of hundreds of arrays takes longer than a product with them.
+        """
+        apart = self.sources and self._joined is None and all(source.in_memory for source in self.sources)
+        entries = sum(source.data.size for source in self.sources) if self.sparse else self.shape[1] * self.rank
+        if not apart or entries * self._dtype.itemsize > _COPIED:
+            return self
+        made = copy(self)
+        made._joined = self.read(0, self.shape[1])
+        return made
 
     @staticmethod
     def double(rows: Rows) -> Rows:
@@ -321,9 +335,10 @@ class FactorStack(KernelStack):
     def holding(self, rows: Rows, samples: Any) -> FactorStack:
         """The stack of some of the samples (k,), whose rows of L (k, r) have been read; one shard."""
         cuts = pairwise([0, *np.cumsum(self.ranks).tolist()])
-        return self._made(
-            tuple(source_of(rows[:, a:b], name) for (a, b), name in zip(cuts, self.names, strict=True)), samples
-        )
+        sources = tuple(source_of(rows[:, a:b], name) for (a, b), name in zip(cuts, self.names, strict=True))
+        made = self._made(sources, samples)
+        made._joined = rows
+        return made
 
     def _made(self, sources: tuple[Source, ...], samples: Any) -> FactorStack:
         made = FactorStack.__new__(FactorStack)

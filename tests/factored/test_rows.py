@@ -7,6 +7,7 @@ from copy import copy
 import numpy as np
 import pytest
 from makers import LOSSES, agree, make_factored_problem as problem, make_factors as rows
+from scipy.sparse import csr_array, csr_matrix
 
 import mklref
 from mklref import Lp, kernels, losses
@@ -15,6 +16,8 @@ from mklref.factored import approach, path, solver
 from mklref.factored.rounds import samples_for
 from mklref.factored.shard import Own, Shard
 from mklref.factored.step import line_of_weights
+from mklref.kernels import factor_stack
+from mklref.kernels.factor_sources import Source
 from mklref.multiclass import STRATEGIES
 
 
@@ -372,3 +375,19 @@ def test_weights_that_fit_v_end_a_smooth_path(loss, most):
     found = mklref.solve(problem(loss, Lp(1), n=1000, C=10.0))
     assert found.status is mklref.Status.OPTIMAL
     assert found.history.counters["passes"] <= most  # 16 and 25 where the path's own have to be right
+
+
+@pytest.mark.parametrize("form", [np.asfortranarray, np.float32, csr_matrix, csr_array], ids=lambda form: form.__name__)
+def test_arrays_in_memory_are_read_once_in_a_solve_and_where_that_takes_much_memory_at_each_step(
+    monkeypatch, calls_of, form
+):
+    L, score = rows()
+    stack = kernels.FactorStack([form(one) for one in L])
+    given, read = mklref.Problem(stack, np.sign(score), regularizer=Lp(2)), calls_of(Source, "read")
+    found = mklref.solve(given)
+    assert len(read) == len(L)
+    monkeypatch.setattr(factor_stack, "_COPIED", stack.dtype.itemsize * stack.shape[1] * stack.rank - 1)
+    again = mklref.solve(given)
+    assert len(read) > 20 * len(L)
+    assert np.array_equal(found.dual_coef, again.dual_coef)
+    assert np.array_equal(found.weights, again.weights)
