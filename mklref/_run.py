@@ -32,6 +32,8 @@ R = TypeVar("R")
 P = TypeVar("P")
 """The kind of point."""
 
+_ROUNDED = 1e-12
+"""Relative difference of two objectives that are the same but for rounding."""
 ABSURD = np.errstate(all="ignore")
 """Numbers that leave double precision on the way end in infinite bounds, which are an answer: the certificate judges
 it, and a warning would tell the caller nothing."""
@@ -212,3 +214,11 @@ def check_start(problem: Problem, start: Any, label: str = "start") -> None:
         raise InvalidInput(f"{label} has weights {start.weights}; they must be nonnegative and finite.")
     if not np.all(np.isfinite(start.dual_coef)):
         raise InvalidInput(f"{label} has dual variables that are not finite; give a solution of a solver, or None.")
+
+
+def is_of_problem(start: Solution, objective: float) -> bool:
+    """Whether a start says itself, up to rounding, what its objective is: who solved a problem nearby has to leave it.
+
+    However near it is: whoever follows a sequence of problems, as reweighting does, would get nowhere.
+    """
+    return bool(abs(objective - start.objective) <= _ROUNDED * abs(objective))

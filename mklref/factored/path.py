@@ -157,6 +157,8 @@ class Path:
             self.tau = tau
             return
         losses = float(self.rounds.sum("score", self.v, self.b).sums[0])
+        penalty = self.problem.regularizer.value(self.norms(self.v))
+        self.objective = losses + penalty + self.first.intercept_cost * float(self.b.sum())
         self.tau = start.share * max(losses, self._size()) / max(self.count, 1)
         if not self.away_from:
             self._balance_start()

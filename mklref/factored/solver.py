@@ -12,17 +12,17 @@ from typing import Any
 import numpy as np
 
 from mklref._names import names_of_both
-from mklref._run import Recorder, check_range
+from mklref._run import Recorder, check_range, is_of_problem
 from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify
 from mklref.exceptions import Interrupted
 from mklref.factored.approach import approached, finished
-from mklref.factored.bounds import only_rounding, room_of, unloaded
+from mklref.factored.bounds import only_rounding, settled, towards, unloaded
 from mklref.factored.cluster import ClusterLost
 from mklref.factored.path import Path, Point, Start
 from mklref.factored.remote import DistributedStack, Remote
-from mklref.factored.rounds import Rounds, machines_of, opened, targets_between
+from mklref.factored.rounds import Rounds, opened, targets_between
 from mklref.kernels.factor_stack import FactorStack
 from mklref.multiclass import random_part
 from mklref.problem import Problem, on_samples
@@ -46,13 +46,10 @@ _FAR = 1e-2
 """Relative gap of a path that stalled above which it begins once more, where it had no start."""
 _AROUND = 10.0
 """tau of a start from where a path stalled, with weights that fit its v, in its relative gap there."""
-_SETTLED = 1e-5
-"""Share of its box or of the largest within which a dual variable is at its end, if the certificate allows it."""
 _EQUAL = 0.9
 """Relative gap of the solution for equal weights."""
-_RIDGE, _REPEATED, _VANISHING = 1e-13, 3, 1e-8
-"""Eigenvalue, as a share of the trace, up to which nothing moves beta to theta L'beta = v; how often it does; and the
-share of the largest weight up to which one and its v say nothing of L'beta."""
+_SAME = 1e-6
+"""Relative difference from its objective up to which a start is asked whether it is a solution."""
 _MARGIN, _SHARPER = 0.7, 0.2
 """Share of `tol` at which the path is left, and what it is multiplied by if the certificate does not confirm it."""
 _CONFIRMED, _WAIT = 1.1, 2.0
@@ -122,13 +119,17 @@ def solve_factored(
             for name, cost in before.items():
                 path.counters[name] += cost / SHARE if name != "steps" else 0.0
             _begin(path, first)
+            if start is not None and (solved := _solved_before(given, path, start, tol)) is not None:
+                return solved
             going_on = {Status.STALLED, Status.OPTIMAL} if path.kinked else {Status.STALLED}
             target, others = _MARGIN * tol, _other_ends(path, cold=first is None)
             follow: Any = path.follow
             while True:
                 status = follow(target)
                 status = recorder.limit or status  # a goal that the certificate does not confirm is none
-                solution = _solution(given, path, path.best, path.rounds.kept(), status, tol)
+                may_go_on = path.fits or (follow == path.follow and target >= 1e-3 * tol)
+                going = status is Status.OPTIMAL and may_go_on
+                solution = _solution(given, path, path.best, path.rounds.kept(), status, tol, few=going)
                 if best is not None and best.certificate.gap < solution.certificate.gap:
                     # The bounds of the path are no certificate, by which a point before may have been better.
                     solution = replace(best, status=solution.status, history=solution.history)
@@ -137,9 +138,9 @@ def solve_factored(
                     path, solution.certificate, np.atleast_2d(solution.dual_coef), tol
                 ):
                     return solution
-                if status is Status.OPTIMAL and path.fits:
+                if going and path.fits:
                     path.trusted = False
-                elif status is Status.OPTIMAL and follow == path.follow and target >= 1e-3 * tol:
+                elif going:
                     target *= _SHARPER
                     path.anew()
                 elif status not in going_on or (follow := next(others, None)) is None:
@@ -246,14 +247,15 @@ def _begin(path: Path, start: Start | None) -> None:
 
 
 def _solution(
-    problem: Problem, path: Path, point: Point, beta: Array, status: Status, tol: float, as_it_is: bool = False
-) -> Solution:
+    problem: Problem, path: Path, point: Point, beta: Array, status: Status, tol: float, *,
+    as_it_is: bool = False, few: bool = False,
+) -> Solution:  # fmt: skip
     """A point with a certificate computed from scratch, without what vanishes if it allows that."""
     judged: list[tuple[Array, Array, Certificate]] = []
     recorder, limited = path.recorder, path.costly and status not in (Status.OPTIMAL, Status.STALLED)
     waits = limited and status in (Status.TIME_LIMIT, Status.INTERRUPTED)
     until = _WAIT * recorder.seconds if waits else np.inf
-    for dual, weights in _candidates(problem, path, point, beta, as_it_is):
+    for dual, weights in _candidates(problem, path, point, beta, as_it_is, few):
         own = dual.reshape(problem.dual_shape)
         if any(np.array_equal(own, before) and np.array_equal(weights, theta) for before, theta, _ in judged):
             continue
@@ -263,10 +265,28 @@ def _solution(
         if shown or found.is_optimal(tol) or only_rounding(path, found, dual, tol) or recorder.seconds > until:
             break
     own, weights, certificate = min(judged, key=lambda one: one[2].gap)
-    status = status.confirmed(certificate.is_optimal(tol))
+    return _certified(problem, path, own, weights, certificate, status.confirmed(certificate.is_optimal(tol)))
+
+
+def _certified(
+    problem: Problem, path: Path, dual_coef: Array, weights: Array, certificate: Certificate, status: Status
+) -> Solution:
     history = History(tuple(path.recorder.records), path.counters)
     facts = (certificate.objective, certificate, status, history, "factored")
-    return Solution(own, weights, problem.intercepts(certificate.intercept), *facts, **names_of_both(problem.kernels))
+    intercepts = problem.intercepts(certificate.intercept)
+    return Solution(dual_coef, weights, intercepts, *facts, **names_of_both(problem.kernels))
+
+
+def _solved_before(problem: Problem, path: Path, start: Solution, tol: float) -> Solution | None:
+    """The start, if it is a solution: the path begins inside of the boxes, at a distance from it."""
+    if not abs(path.objective - start.objective) <= _SAME * abs(start.objective):  # which costs no read
+        return None
+    certificate = certify(problem, start.dual_coef, weights=start.weights)
+    if not (is_of_problem(start, certificate.objective) and certificate.is_optimal(tol)):
+        return None
+    clock, bounds = path.recorder.seconds, (certificate.lower, certificate.upper)
+    path.recorder.add(Record(0, clock, *bounds, 1, start.weights, unit=path.unit), certificate.relative_gap)
+    return _certified(problem, path, start.dual_coef, start.weights, certificate, Status.OPTIMAL)
 
 
 def _or_earlier(problem: Problem, path: Path, solution: Solution, tol: float) -> Solution:
@@ -280,7 +300,7 @@ def _or_earlier(problem: Problem, path: Path, solution: Solution, tol: float) ->
 
 
 def _candidates(
-    problem: Problem, path: Path, point: Point, beta: Array, as_it_is: bool
+    problem: Problem, path: Path, point: Point, beta: Array, as_it_is: bool, few: bool
 ) -> Iterator[tuple[Array, Array]]:
     """beta (P, n) and weights (M,) of a point, each if those before were not enough: first what vanishes is 0.
 
@@ -299,93 +319,29 @@ def _candidates(
     if path.unit == 0.0 and path.first.loss.targets == "real" and not path.lower > 0.0:
         yield np.zeros_like(beta), each[0]
     if path.fits:
-        yield _towards(problem, point, beta, fitting), fitting
+        yield towards(problem, point, beta, fitting), fitting
     ended = settled(problem, beta)
     yield ended, each[0]
     if not (point.gap < path.scale() or path.first.intercept_cost):  # f = 0 has no larger gap
         yield np.zeros_like(beta), each[0]
-    yield settled(problem, _towards(problem, point, ended, each[0])), each[0]
+    yield settled(problem, towards(problem, point, ended, each[0])), each[0]
     yield from ((beta, weights) for weights in each)
-    closer = _towards(problem, point, beta, each[-1])
-    yield from ((closer, weights) for weights in each)
+    closer = towards(problem, point, beta, each[-1])
+    yield closer, each[-1]
+    short = unloaded(problem, ended)
     if path.kinked:
-        short = unloaded(problem, ended)
-        yield from ((_towards(problem, point, short, each[-1], loaded), each[-1]) for loaded in (None, ended))
+        yield towards(problem, point, short, each[-1]), each[-1]
+    if psi.fixed is None and not path.fits:
+        yield towards(problem, point, beta, fitting), fitting
+    if few:
+        return
+    yield closer, each[0]
+    if path.kinked:
+        yield towards(problem, point, short, each[-1], ended), each[-1]
     if path.first.intercept_cost:
         yield beta, np.zeros_like(each[0])
     if psi.fixed is None:
-        if not path.fits:
-            yield _towards(problem, point, beta, fitting), fitting
         squares = np.sum([problem.kernels.norms(row) ** 2 for row in beta], axis=0)
         yield beta, problem.regularizer.weights_from_dual(np.sqrt(squares))
     if not path.first.intercept_cost:  # the path may have ended far from anything
         yield np.zeros_like(beta), each[0]
-
-
-def _towards(problem: Problem, point: Point, beta: Array, weights: Array, loaded: Array | None = None) -> Array:
-    """beta (P, n) moved to where theta L'beta is v: what the bounds of the path do not need, and a certificate does.
-
-    It has no v, and what is missing costs C n times as much in the losses as in the norms of v - theta w. The shortest
-    way is D L x, with D the room of each sample, so that those at an end stay; some repetitions take off what rounding
-    of L'DL leaves. Columns are centred with D, so that 1'beta is c_b at any scale; and what v has beside the span of
-    the rows, where columns outnumber the samples, no beta leads to and no score has. Of kernels whose weights vanish
-    L'beta becomes that of `loaded`, if that is given: what v does not say of them the lower bound asks for.
-    """
-    stack, made = problem.kernels, beta.copy()
-    assert isinstance(stack, FactorStack)
-    given, least = (beta, 0.0) if loaded is None else (loaded, _VANISHING * weights.max())
-    theta = np.where(weights > least, weights, 0.0)[stack.owner]
-    for row, own, v, (samples, machine) in zip(made, given, point.v, machines_of(problem), strict=True):
-        rows = slice(None) if samples is None else samples
-        lower, upper, room = room_of(machine, row[rows])
-        D = np.zeros(len(row))
-        D[rows] = room
-        N, root = stack.gram(D), np.sqrt(theta)
-        if loaded is not None:
-            root = np.sqrt(np.divide(1.0, np.diagonal(N), out=np.zeros_like(v), where=np.diagonal(N) > 0.0))
-        N = root[:, None] * N * root
-        size, least, mean = float(D.sum()) or 1.0, _RIDGE * np.trace(N), np.zeros(stack.rank)
-        if machine.intercept:
-            mean = root * stack.transposed(D) / size
-            N -= size * np.outer(mean, mean)
-        if not np.isfinite(N).all():  # rows are others than when the stack was made
-            return beta
-        goal = np.divide(v, theta, out=stack.transposed(own), where=theta > 0.0)
-        values, vectors = np.linalg.eigh(N)
-        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > least)
-        for _ in range(_REPEATED):
-            missing = root * (goal - stack.transposed(row))
-            total = machine.intercept_cost - row.sum() if machine.intercept else 0.0
-            x = vectors @ (inverse * (vectors.T @ (missing - total * mean)))
-            along = stack.product(root * x) + total / size - mean @ x
-            row[rows] = np.clip(row[rows] + (D * along)[rows], lower, upper)
-    return made if np.isfinite(made).all() else beta
-
-
-def settled(problem: Problem, beta: Array) -> Array:
-    """beta (P, n) with what the path brings near to an end of the box, or to a kink at 0, put there.
-
-    What that adds to 1'beta is spread over the variables between, in proportion to their room. Without it every
-    sample would be a support vector, and the exact kernels would be asked for all of their entries.
-    """
-    made = beta.copy()
-    for row, (samples, machine) in zip(made, machines_of(problem), strict=True):
-        rows = slice(None) if samples is None else samples
-        row[rows] = _at_the_ends(machine, row[rows])
-    return made
-
-
-def _at_the_ends(machine: Any, beta: Array) -> Array:
-    form = machine.loss.quadratic_dual(machine.y)
-    if form is None:
-        return beta
-    lower, upper = machine.loss.box(machine.y, machine.costs)
-    size = _SETTLED * np.minimum(upper - lower, np.abs(beta).max(initial=0.0))
-    made, free = beta, np.ones(len(beta), dtype=bool)
-    for end in (lower, upper, *([np.zeros_like(beta)] if form.absolute else [])):
-        near = np.abs(beta - end) < size
-        made, free = np.where(near, end + 0.0, made), free & ~near
-    missing = machine.intercept_cost - float(made.sum()) if machine.intercept else 0.0
-    room = np.where(free, np.minimum(np.abs(made), upper - made if missing > 0.0 else made - lower), 0.0)
-    total = float(room.sum())
-    return made + missing * room / total if total > abs(missing) else made

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._run import Recorder
+from mklref._run import Recorder, is_of_problem
 from mklref._typing import Array
 from mklref.machines import machine_for
 from mklref.machines.joint import JointMachine
@@ -16,9 +16,6 @@ from mklref.native import tuning
 from mklref.native.loop import Loop
 from mklref.native.point import Point, equal_weights
 from mklref.problem import on_samples
-
-_ROUNDED = 1e-12
-"""Relative difference of two objectives that are the same but for rounding."""
 
 
 def first_weights(loop: Loop, start: Any) -> Array:
@@ -39,17 +36,12 @@ def first_weights(loop: Loop, start: Any) -> Array:
 
 
 def solved_before(loop: Loop, start: Any) -> Point | None:
-    """The point of a start, with its own weights, if it is a solution: a machine that is solved coarsely leaves it.
-
-    It says what its objective was. One of a problem nearby has to be left, however near: whoever follows a sequence of
-    problems, as reweighting does, would get nowhere.
-    """
+    """The point of a start, with its own weights, if it is a solution: a machine that is solved coarsely leaves it."""
     regularizer = loop.problem.regularizer
     if regularizer.weight_form == "min" and not np.isfinite(regularizer.weight_penalty(start.weights)):
         return None
     point = loop.assess(start.weights)
-    of_this_problem = abs(point.upper - start.objective) <= _ROUNDED * abs(point.upper)
-    return loop.best.note(point) if of_this_problem and loop.reached(point) else None
+    return loop.best.note(point) if is_of_problem(start, point.upper) and loop.reached(point) else None
 
 
 def weights_of_a_part(loop: Loop) -> Array | None:

@@ -52,6 +52,13 @@ def test_the_certificate_on_matrices_confirms_the_solver_on_factors(loss, regula
     assert same.is_optimal(1e-6)
     assert same.upper == pytest.approx(solution.certificate.upper, rel=1e-9)
     assert same.lower == pytest.approx(solution.certificate.lower, rel=1e-9)
+    started = mklref.solve(given, start=solution)
+    assert (started.status, len(started.history)) == (Status.OPTIMAL, 1)
+    assert np.array_equal(started.dual_coef, solution.dual_coef)
+    assert started.certificate == solution.certificate
+    nearby = kernels.FactorStack([(1.0 + 1e-8) * source.data for source in given.kernels.sources])
+    found = mklref.solve(given.replace(kernels=nearby), start=solution)  # which is not its solution
+    assert not np.array_equal(found.dual_coef, solution.dual_coef)
 
 
 @pytest.mark.sampled(2)
@@ -300,8 +307,8 @@ def test_of_the_points_at_which_a_path_stalled_the_best_is_returned(monkeypatch)
     """Bounds of the path are no certificate: a later point may be a worse one."""
     honest, made = factored._solution, []
 
-    def worse_each_time(*arguments):
-        solution = honest(*arguments)
+    def worse_each_time(*arguments, **options):
+        solution = honest(*arguments, **options)
         made.append(replace(solution.certificate, lower=-1.0 - len(made)))
         return replace(solution, certificate=made[-1])
 

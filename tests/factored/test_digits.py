@@ -79,10 +79,10 @@ def test_variables_without_room_stay_where_they_are():
     given = problem(losses.Hinge(), Lp(2))
     point = path.Point(np.ones((1, 14)), np.zeros(1), np.ones(4), np.ones(4), 1.0)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # as in a run
-        assert not factored._towards(given, point, np.zeros((1, ROWS)), np.ones(4)).any()
+        assert not bounds.towards(given, point, np.zeros((1, ROWS)), np.ones(4)).any()
         given.kernels.sources[0].data[:] = 1e200  # after the stack was made
         beta = 0.1 * given.y[None]
-        assert np.array_equal(factored._towards(given, point, beta, np.ones(4)), beta)
+        assert np.array_equal(bounds.towards(given, point, beta, np.ones(4)), beta)
 
 
 def test_beta_is_short_where_functions_pass_through_the_targets(monkeypatch):
@@ -95,6 +95,25 @@ def test_beta_is_short_where_functions_pass_through_the_targets(monkeypatch):
     assert mklref.solve(given).status is Status.OPTIMAL
 
 
+def test_a_path_that_can_go_on_certifies_few_points(monkeypatch, calls_of):
+    """All of them took half of a run whose goal was confirmed a step later."""
+    honest, made, judged = factored._solution, [], calls_of(factored, "certify")
+
+    def counted(*arguments, few=False, **options):
+        before = len(judged)
+        found = honest(*arguments, few=few, **options)
+        made.append((few, len(judged) - before))
+        return found
+
+    monkeypatch.setattr(factored, "_solution", counted)
+    monkeypatch.setattr(factored, "_MARGIN", 1e3)  # the path says so far too early
+    assert mklref.solve(problem(losses.Hinge(), Lp(4 / 3))).status is Status.OPTIMAL
+    assert len(made) > 2
+    assert max(count for few, count in made if few) <= 7
+    mklref.solve(problem(losses.Hinge(), Lp(4 / 3)), tol=1e-300)
+    assert max(count for few, count in made if not few) > 7
+
+
 def test_rounding_alone_ends_a_run_only_where_no_beta_is_much_shorter():
     """Of half the length is half of the rounding, which is all that a goal of 1e-6 misses here."""
     given = problem(losses.Pinball(0.5), Lp(2), C=10.0)
@@ -102,7 +121,9 @@ def test_rounding_alone_ends_a_run_only_where_no_beta_is_much_shorter():
     hidden, wide = Mock(size=1.0, gap=3e-6, rounding=2.5e-6), Mock(size=1.0, gap=5e-6, rounding=2.5e-6)
     assert bounds.only_rounding(along, hidden, beta, 1e-6)
     assert not bounds.only_rounding(along, hidden, 0.5 * beta, 1e-6)  # that of 0 may do as well
-    assert bounds.only_rounding(Mock(costly=True, kinked=False, problem=given), hidden, 0.5 * beta, 1e-6)
+    smooth = Mock(costly=True, kinked=False, problem=given)  # where all points have that rounding
+    for tol, ends in ((1e-6, True), (2.3e-6, True), (2.45e-6, False)):
+        assert bounds.only_rounding(smooth, hidden, 0.5 * beta, tol) is ends
     for certificate, tol in ((wide, 1e-6), (hidden, 2e-6)):
         assert not bounds.only_rounding(along, certificate, beta, tol)
     assert not bounds.only_rounding(Mock(costly=False), hidden, beta, 1e-6)
@@ -117,11 +138,11 @@ def test_short_beta_keep_what_kernels_whose_weights_vanish_have_of_them():
     beta -= beta.mean()
     theta, images = np.array([1.0, 1e-20, 0.5, 0.0]), stack.transposed(beta)
     point = path.Point((theta[stack.owner] * images)[None], np.zeros(1), theta, theta, 1.0)
-    short = factored._towards(given, point, bounds.unloaded(given, beta[None]), theta, beta[None])[0]
+    short = bounds.towards(given, point, bounds.unloaded(given, beta[None]), theta, beta[None])[0]
     assert stack.transposed(short) == pytest.approx(images, rel=1e-9)
     assert np.linalg.norm(short) < 0.9 * np.linalg.norm(beta)
     assert abs(short.sum()) < 1e-9
-    assert abs(factored._towards(given, point, beta[None] + 1.0, theta).sum()) < 1e-9 * ROWS  # of 1 for each before
+    assert abs(bounds.towards(given, point, beta[None] + 1.0, theta).sum()) < 1e-9 * ROWS  # of 1 for each before
 
 
 def through_the_targets(loss, C, p, seed, unit=1.0):
