@@ -261,7 +261,7 @@ def _solution(
             continue
         found = certify(problem, own, weights=weights)
         judged.append((own, weights, found))
-        shown = limited and found.relative_gap <= _CONFIRMED * min(1.0, point.gap / path.scale())
+        shown = limited and found.gap <= _CONFIRMED * min(point.gap, path.scale())  # the largest of f = 0
         if shown or found.is_optimal(tol) or only_rounding(path, found, dual, tol) or recorder.seconds > until:
             break
     own, weights, certificate = min(judged, key=lambda one: one[2].gap)
@@ -305,9 +305,11 @@ def _candidates(
     """beta (P, n) and weights (M,) of a point, each if those before were not enough: first what vanishes is 0.
 
     The bounds of the path know v and beta alone, and where the penalty is a small share of the objective they meet
-    before its weights are right: those that fit v are. The last weights are those that fit beta, and right where R* is
-    smooth: f = 0 may be the solution, and v with it, long before theta is 0. Where f = 0 costs nothing no number is
-    small: beta = 0 is exact, or if beta has to sum to c_b, theta = 0.
+    before its weights are right: those that fit v are, and of a loss without kinks far from its end, too. The last
+    weights are those that fit beta, and right where R* is smooth: f = 0 may be the solution, and v with it, long before
+    theta is 0. Where f = 0 costs nothing no number is small: beta = 0 is exact, or if beta has to sum to c_b,
+    theta = 0. Where the path can go on `few` are enough: the others confirmed nothing that these had not, and cost more
+    than a step.
     """
     psi = path.psi
     each, fitting = [psi.weights(psi.inside(point.s))[psi.member]], _fitting(path, point)
@@ -318,7 +320,8 @@ def _candidates(
         each.insert(0, psi.weights(psi.inside(point.kept))[psi.member])
     if path.unit == 0.0 and path.first.loss.targets == "real" and not path.lower > 0.0:
         yield np.zeros_like(beta), each[0]
-    if path.fits:
+    first = path.fits or (path.recorder.limit is not None and not path.kinked)
+    if first:
         yield towards(problem, point, beta, fitting), fitting
     ended = settled(problem, beta)
     yield ended, each[0]
@@ -331,7 +334,7 @@ def _candidates(
     short = unloaded(problem, ended)
     if path.kinked:
         yield towards(problem, point, short, each[-1]), each[-1]
-    if psi.fixed is None and not path.fits:
+    if psi.fixed is None and not first:
         yield towards(problem, point, beta, fitting), fitting
     if few:
         return

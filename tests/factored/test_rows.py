@@ -349,15 +349,18 @@ def test_a_run_that_has_to_end_certifies_what_it_has_shown_and_keeps_nobody_wait
     assert every.certificate.gap <= late.certificate.gap
 
 
-def test_a_run_that_ends_far_from_anything_is_not_worse_than_f_0(calls_of):
-    """Bounds of the path that say less than f = 0 were confirmed: the objective was 5,000 times that of f = 0."""
-    given, judged = problem(losses.Hinge(), Lp(1), n=1000, C=1e3), calls_of(solver, "certify")
-    found = mklref.solve(given, max_iter=1)
+@pytest.mark.parametrize(
+    ("loss", "p", "most"), [(losses.Hinge(), 1, 2), (losses.SquaredHinge(), np.inf, 3), (losses.Logistic(), 1, 4)]
+)
+def test_a_run_that_ends_far_from_anything_is_not_worse_than_f_0(calls_of, loss, p, most):
+    """Bounds that say less than f = 0 were confirmed: a relative gap ends at 1, at 1e9 times the objective of f = 0."""
+    given, judged = problem(loss, Lp(p), n=1000, C=1e3), calls_of(solver, "certify")
+    found, nothing = mklref.solve(given, max_iter=1), given.C * float(loss.value(np.zeros(1000), given.y).sum())
     assert found.status is mklref.Status.ITERATION_LIMIT
-    assert found.history.records[-1].relative_gap > 1.0
-    assert len(judged) == 2
-    assert found.certificate.relative_gap == pytest.approx(1.0)
-    assert found.objective <= given.C * given.n_samples * (1.0 + 1e-9)
+    assert found.history.records[-1].relative_gap > 0.9
+    assert len(judged) <= most
+    assert found.certificate.gap <= nothing * (1.0 + 1e-9)
+    assert found.objective <= nothing * (1.0 + 1e-9)
 
 
 def test_limits_end_a_run_whose_goal_the_certificate_does_not_confirm(monkeypatch):
@@ -370,11 +373,13 @@ def test_limits_end_a_run_whose_goal_the_certificate_does_not_confirm(monkeypatc
         assert len(stopped.history.records) == len(ended.history.records) == steps
 
 
-@pytest.mark.parametrize(("loss", "most"), [(losses.Squared(), 8), (losses.Logistic(), 18)], ids=str)
-def test_weights_that_fit_v_end_a_smooth_path(loss, most):
-    found = mklref.solve(problem(loss, Lp(1), n=1000, C=10.0))
+@pytest.mark.parametrize(("loss", "most", "gap"), [(losses.Squared(), 8, 1e-5), (losses.Logistic(), 18, 4e-3)], ids=str)
+def test_weights_that_fit_v_end_a_smooth_path(loss, most, gap):
+    given = problem(loss, Lp(1), n=1000, C=10.0)
+    found = mklref.solve(given)
     assert found.status is mklref.Status.OPTIMAL
     assert found.history.counters["passes"] <= most  # 16 and 25 where the path's own have to be right
+    assert mklref.solve(given, max_iter=2, tol=1e-9).certificate.relative_gap < gap  # 1e-3 and 1e-2 with its own
 
 
 @pytest.mark.parametrize("form", [np.asfortranarray, np.float32, csr_matrix, csr_array], ids=lambda form: form.__name__)
