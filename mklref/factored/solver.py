@@ -48,7 +48,7 @@ _AROUND = 10.0
 """tau of a start from where a path stalled, with weights that fit its v, in its relative gap there."""
 _EQUAL = 0.9
 """Relative gap of the solution for equal weights."""
-_SAME = 1e-6
+_NEARBY = 1e-6
 """Relative difference from its objective up to which a start is asked whether it is a solution."""
 _MARGIN, _SHARPER = 0.7, 0.2
 """Share of `tol` at which the path is left, and what it is multiplied by if the certificate does not confirm it."""
@@ -279,7 +279,7 @@ def _certified(
 
 def _solved_before(problem: Problem, path: Path, start: Solution, tol: float) -> Solution | None:
     """The start, if it is a solution: the path begins inside of the boxes, at a distance from it."""
-    if not abs(path.objective - start.objective) <= _SAME * abs(start.objective):  # which costs no read
+    if not abs(path.objective - start.objective) <= _NEARBY * abs(start.objective):  # which costs no read
         return None
     certificate = certify(problem, start.dual_coef, weights=start.weights)
     if not (is_of_problem(start, certificate.objective) and certificate.is_optimal(tol)):
