@@ -28,6 +28,8 @@ from mklref._untrusted import is_descriptor, limit, parse_json, require_no_pipe,
 from mklref._validate import shown
 from mklref.exceptions import InvalidParameter, InvalidType, MKLError, UnsafeFile
 
+SUFFIXES = (".npz", ".mat", ".h5", ".hdf5", ".json")
+"""What the names of arrays in files end in; nothing is written under the name of another format than it has."""
 _FACTS = "facts"
 _PART = ".part"
 _DESCRIPTORS = Path("/proc/self/fd")
@@ -74,7 +76,7 @@ def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
     """
     checked_path(path)
     try:
-        with Path(path).open("wb") if is_stream(path) else _beside(Path(os.path.realpath(path))) as file:
+        with _stream(path) if is_stream(path) else _beside(Path(os.path.realpath(path))) as file:
             yield file
     except OSError as error:
         ours = any(str(name).endswith(_PART) for name in (error.filename, error.filename2))
@@ -87,6 +89,13 @@ def replacing(path: str | PathLike[str]) -> Iterator[BinaryIO]:
 def ending(path: str | PathLike[str]) -> str:
     """What the name of a file ends in, such as ".npz", in small letters: capital ones say the same everywhere."""
     return Path(path).suffix.lower()
+
+
+def require_ending(path: str | PathLike[str], own: str) -> None:
+    """Raise `InvalidParameter` for a name that promises another of the `SUFFIXES` than the format that is written."""
+    if ending(checked_path(path)) in {*SUFFIXES} - {own}:
+        hint = " mklref.testing.vectors.write_record writes arrays in other formats." if own == ".npz" else ""
+        raise InvalidParameter(f"path = {os.fspath(path)!r}, and this writes {own[1:].upper()}; end it in {own}.{hint}")
 
 
 def is_stream(path: str | PathLike[str]) -> bool:
@@ -103,7 +112,11 @@ def write_text(path: str | PathLike[str], text: str) -> None:
 
 
 def write_arrays(path: str | PathLike[str], arrays: dict[str, Any], facts: dict[str, Any]) -> None:
-    """Write arrays and JSON facts to one compressed .npz file at exactly this path, as `replacing` writes."""
+    """Write arrays and JSON facts to one compressed .npz file at exactly this path, as `replacing` writes.
+
+    `InvalidParameter` for a name that ends as those of other formats do: .mat, .h5, .hdf5, .json.
+    """
+    require_ending(path, ".npz")
     members = _members(arrays, facts)
     with replacing(path) as file:
         if is_stream(path):  # /dev/null has no positions, though it says it had
@@ -172,6 +185,20 @@ def well_formed(path: str | PathLike[str], what: str) -> Iterator[None]:
 
 def _members(arrays: dict[str, Any], facts: dict[str, Any]) -> dict[str, Any]:
     return {**arrays, _FACTS: np.frombuffer(json.dumps(facts).encode(), dtype=np.uint8)}
+
+
+def _stream(path: str | PathLike[str]) -> BinaryIO:
+    """A device, pipe or descriptor, open for writing. Of a pipe that nobody reads the opening would wait for ever."""
+    if not Path(path).is_fifo():
+        return Path(path).open("wb")
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_NONBLOCK)
+    except OSError as error:
+        if error.errno == errno.ENXIO:
+            error.strerror = "a pipe that nobody reads"
+        raise
+    os.set_blocking(descriptor, True)
+    return os.fdopen(descriptor, "wb")
 
 
 @contextmanager

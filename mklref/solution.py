@@ -11,14 +11,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mklref import _display
-from mklref._files import checked_path, ending, read_arrays, require_format, well_formed, write_arrays
+from mklref._files import read_arrays, require_format, well_formed, write_arrays
 from mklref._names import NAMES, Naming, require_trained
 from mklref._typing import Array
 from mklref._validate import require_finite
 from mklref.certificate import Certificate
 from mklref.certificate.bounds import relative
 from mklref.certificate.verdict import saved, saved_each
-from mklref.exceptions import InvalidInput, InvalidParameter, UnsafeFile
+from mklref.exceptions import InvalidInput, UnsafeFile
 from mklref.kernels.stack import KernelStack
 from mklref.kernels.validation import checked_blocks
 from mklref.problem import Problem, dual_norms
@@ -172,11 +172,6 @@ class Solution:
         InvalidParameter
             A name that ends as those of other formats do: .mat, .h5, .hdf5, .json.
         """
-        if ending(checked_path(path)) in (".mat", ".h5", ".hdf5", ".json"):
-            raise InvalidParameter(
-                f"path = {str(path)!r}, and this writes NPZ; end it in .npz, or write dual_coef, weights and intercept "
-                "for other languages by mklref.testing.vectors.write_record."
-            )
         arrays, facts = self._parts("")
         if self.raw is not None:
             own, facts["raw"] = self.raw._parts("raw_")

@@ -15,9 +15,9 @@ from makers import agree
 
 import mklref
 from mklref._display import outwards
+from mklref._files import SUFFIXES
 from mklref.exceptions import InvalidParameter, MissingExtra
 from mklref.explore import State, app, page, serve, state as states, views, walk, work
-from mklref.testing.vectors.formats import SUFFIXES
 
 SMALL = State(samples=20, kernels="rbf:0.5..2:2,linear")
 NOTHING = replace(SMALL, data="diabetes", kernels="linear", loss="one_class", p="1")  # f = 0 is best

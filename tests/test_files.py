@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import pickle
 import re
 import struct
@@ -17,7 +18,7 @@ from makers import array_bytes
 
 import mklref
 from mklref import _untrusted
-from mklref._files import read_arrays, write_arrays
+from mklref._files import read_arrays, write_arrays, write_text
 from mklref._untrusted import numbers_of, parse_json
 from mklref.exceptions import InvalidParameter, UnsafeFile
 
@@ -46,6 +47,16 @@ def test_who_writes_into_no_folder_hears_of_the_file_alone(tmp_path):
     with pytest.raises(FileNotFoundError) as caught:
         write_arrays(path, {}, {})
     assert str(caught.value) == f"[Errno 2] No such file or directory: {str(path)!r}"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no named pipes there")
+def test_a_pipe_is_written_if_somebody_reads_it(tmp_path):
+    os.mkfifo(pipe := tmp_path / "pipe")
+    with pytest.raises(OSError, match=r"a pipe that nobody reads: .*pipe"):
+        write_text(pipe, "lost")
+    with os.fdopen(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK), "rb") as reader:
+        write_text(pipe, "said")
+        assert reader.read() == b"said"
 
 
 @pytest.mark.parametrize("content", [b"", b"hello", b"PK\x03\x04" + b"\0" * 30, pickle.dumps([]), array_bytes([1.0])])

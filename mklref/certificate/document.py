@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import mklref
-from mklref._files import replacing, write_text
+from mklref._files import replacing, require_ending, write_text
 from mklref._typing import Array
 from mklref.certificate.bounds import relative
 from mklref.certificate.definite import fingerprint
@@ -137,8 +137,15 @@ class RigorousCertificate(Bounds):
         data : path, optional
             Of an NPZ file to write with the arrays `kernels` (M, n, n) and `y` (n,), as `mklref.verify` reads them:
             targets, or of several classes their numbers 0, 1, ... in sorted order.
+
+        Raises
+        ------
+        InvalidParameter
+            A name that ends as those of other formats do, such as a `path` in .npz.
         """
+        require_ending(path, ".json")
         if data is not None:
+            require_ending(data, ".npz")
             with replacing(data) as file:
                 np.savez(file, kernels=self.problem.kernels.dense(), y=_targets(self.problem))
         write_text(path, json.dumps(self.to_dict(), indent=1) + "\n")

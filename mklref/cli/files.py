@@ -15,8 +15,17 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, Self
 
-from mklref._files import ending, is_stream
+from mklref._files import ending, is_stream, require_ending
 from mklref.exceptions import InvalidParameter, MKLWarning, warn
+
+_WRITTEN = {
+    ("fit", "save"): ".npz",
+    ("certify", "save"): ".json",
+    ("crosscheck", "json"): ".json",
+    ("predict", "out"): ".csv",
+    ("path", "out"): ".csv",
+}
+"""What commands write under names that do not choose the format, as those of pictures and of `solve --save` do."""
 
 
 class Name(str):
@@ -50,7 +59,8 @@ def require_free(arguments: Namespace) -> None:
     """Refuse what would destroy a file, or could not be written in the end, before hours are spent.
 
     That is an output that is an input of the same command or another output of it, by whatever spelling of its path;
-    one that exists, without --force; a directory, one that is missing, or one that takes no files.
+    one that exists, without --force; a directory, one that is missing, or one that takes no files; and a name that
+    ends as those of another format do.
     """
     given = vars(arguments).values()
     read = [file for one in given if isinstance(one, Input) for file in _files_of(Path(one))]
@@ -73,6 +83,9 @@ def require_free(arguments: Namespace) -> None:
                 f"cannot write into {directory}: it is not empty. Give another directory, or --force to replace files "
                 "of the same names in it."
             )
+    for (command, option), own in _WRITTEN.items():
+        if arguments.command == command and getattr(arguments, option):
+            require_ending(getattr(arguments, option), own)
 
 
 def deliver(arguments: Namespace, **results: Callable[[str], None]) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mklref import datasets
-from mklref._files import ending
+from mklref._files import SUFFIXES, ending
 from mklref._names import NAMES
 from mklref._typing import Array
 from mklref._validate import counted
@@ -19,7 +19,7 @@ from mklref.kernels import ArrayStack, KernelStack, normalize, parse
 from mklref.losses import Hinge, Loss
 from mklref.problem import Problem
 from mklref.regularizers import Lp
-from mklref.testing.vectors.formats import SUFFIXES, read_as, read_record
+from mklref.testing.vectors.formats import read_as, read_record
 from mklref.testing.vectors.schema import problem_from_record, stack_of
 
 TABLES = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt")

@@ -9,7 +9,7 @@ import numpy as np
 
 from mklref import native
 from mklref._crosscheck.result import kernel_names
-from mklref._files import ending, is_stream
+from mklref._files import SUFFIXES, ending, is_stream
 from mklref._validate import counted
 from mklref.cli import render
 from mklref.cli.files import deliver
@@ -17,7 +17,6 @@ from mklref.cli.problem import read, read_stated, words_of
 from mklref.exceptions import Interrupted, InvalidParameter
 from mklref.solution import Solution
 from mklref.testing.vectors import hdf5, write_record
-from mklref.testing.vectors.formats import SUFFIXES
 from mklref.testing.vectors.schema import SOLUTIONS, names_of
 
 

@@ -48,7 +48,7 @@ def read_frames(
     path = checked_path(path)
     if rows is not None:
         rows = checked_count("rows", rows, 1, "of each frame, or None for one frame of all.")
-    header, lines = rows_of(path, encoding or encoding_of(path), separator)
+    header, lines = rows_of(path, encoding_of(path) if encoding is None else encoding, separator)
     check_header(path, header)
     header = _different(header)
     while cells := [row for _, row in islice(lines, rows)]:

@@ -181,7 +181,7 @@ def _cells(path: Path, encoding: str, separator: str | None) -> Rows:
         _require_rereadable(path)
         require_room(path, gzip_size(path, limit()) if ending(path) == ".gz" else path.stat().st_size, limit())
         with opened(path, "rt", encoding=encoding, newline="") as file:
-            delimiter = separator or _delimiter(lines_of(file, path))
+            delimiter = _delimiter(lines_of(file, path)) if separator is None else separator
             file.seek(0)
             reader = csv.reader(lines_of(file, path), delimiter=delimiter)
             for cells in reader:

@@ -70,7 +70,8 @@ class Persistent(BaseEstimator):  # type: ignore[misc]
         Raises
         ------
         InvalidParameter
-            Kernels that are not a specification or precomputed, or parameters that are no plain values.
+            Kernels that are not a specification or precomputed, parameters that are no plain values, or a name that
+            ends as those of other formats do: .mat, .h5, .hdf5, .json.
         NotFittedError
             Nothing to save.
         OSError

@@ -75,9 +75,8 @@ def explore(port: int = PORT, *, browser: bool = True, data: str | None = None) 
 
 
 def _check(data: str) -> None:
-    from mklref._files import ending  # it and what follows need NumPy: whoever gives no data does not wait for it
+    from mklref._files import SUFFIXES, ending  # these need NumPy: who gives no data does not wait for it
     from mklref.explore.state import BUNDLED, GENERATED
-    from mklref.testing.vectors.formats import SUFFIXES
 
     known = (*GENERATED, *BUNDLED)
     if data not in known and (not Path(data).is_file() or ending(data) in SUFFIXES):

@@ -107,7 +107,13 @@ class SynthesisSolution:
         return scores(array.astype(np.float64, copy=False), A) + self.bias
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the point and its certificate as an .npz of plain arrays; no pickle. The history is not saved."""
+        """Write the point and its certificate as an .npz of plain arrays; no pickle. The history is not saved.
+
+        Raises
+        ------
+        InvalidParameter
+            A name that ends as those of other formats do: .mat, .h5, .hdf5, .json.
+        """
         facts = {
             "format": _FORMAT,
             "objective": self.objective,

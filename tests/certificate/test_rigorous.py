@@ -59,6 +59,15 @@ def test_the_bounds_enclose_those_of_float64_and_cost_little(loss, regularizer):
     assert slacks[2] <= slacks[0] + rounding
 
 
+def test_a_proof_is_saved_under_no_name_of_another_format(tmp_path):
+    problem = definite()
+    found = proven(problem, solve(problem))
+    for names in ({"path": "c.npz"}, {"path": "c.json", "data": "d.json"}):
+        with pytest.raises(InvalidParameter, match=r"path = .*, and this writes (JSON|NPZ); end it in"):
+            found.save(**{option: tmp_path / name for option, name in names.items()})
+    assert not list(tmp_path.iterdir())
+
+
 def test_definite_kernels_are_tier_1_and_sharp():
     problem = definite()
     solution = solve(problem, polish=True)

@@ -261,6 +261,8 @@ def test_predictions_that_are_interrupted_are_written_so_far(models, capsys, tmp
         (["--class-weight", "well=2"], "--class-weight names 'well', no class; there are healthy, ill"),
         (["--class-weight", "ill=2,healthy"], "'healthy' is no CLASS=WEIGHT"),
         (["--class-weight", "ill=2,ill=3"], "'ill' is there twice; say it once"),
+        (["--encoding", ""], "cannot be read so: unknown encoding: "),
+        (["--separator", ""], "cannot be read so: .*delimiter"),
         (["--encoding", "latin-99"], "cannot be read so: unknown encoding: latin-99. Encodings are such as"),
         (["--scoring", "acuracy"], "acuracy"),
         (["--ignore", "name", "--missing", "ill,healthy"], "the target 'ill' has no cells: is --target the right"),

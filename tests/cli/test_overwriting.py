@@ -95,6 +95,8 @@ def test_tables_beside_a_json_file_and_files_of_a_directory_are_read_too(idle, r
     Path("problems/a.npz").write_text("precious")
     line = refused(["certify", "p.json", "s.json", "--save", "p.kernels.csv", "--force"])
     assert "cannot write p.kernels.csv: this command reads it" in line
+    line = refused(["certify", "p.json", "s.json", "--save", "c.h5"])
+    assert "path = 'c.h5', and this writes JSON; end it in .json." in line
     Path("s.JSON").write_text('{"dual_coef": {"file": "precious.txt", "shape": [1, 4]}}')
     Path("precious.txt").write_text("1,2,3,4")
     line = refused(["certify", "p.json", "s.JSON", "--save", "precious.txt", "--force"])

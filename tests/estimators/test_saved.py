@@ -177,6 +177,8 @@ def test_files_that_are_refused(three_classes, tmp_path):
     X, y, _ = three_classes
     path = tmp_path / "model.npz"
     model = MKLClassifier(SPECIFICATION).fit(X, y)
+    with pytest.raises(InvalidParameter, match=r"model\.json', and this writes NPZ; end it in \.npz"):
+        model.save(path.with_suffix(".json"))
     model.save(path)
     with pytest.raises(UnsafeFile, match=r"holds a MKLClassifier; load it with MKLClassifier.load"):
         MKLRegressor.load(path)

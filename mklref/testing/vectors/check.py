@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mklref._files import ending
+from mklref._files import SUFFIXES, ending
 from mklref._names import kernel_names, require_named
 from mklref._untrusted import parse_json, read_bytes
 from mklref._validate import checked_tolerance
@@ -25,7 +25,7 @@ from mklref.testing.diagnosis import Verdict, judge, proven
 from mklref.testing.faults import Finding
 from mklref.testing.result import NO_SOLUTION, Outcome, Report, Row
 from mklref.testing.vectors.export import CERTIFICATE, INDEX, fingerprint
-from mklref.testing.vectors.formats import SUFFIXES, read_answer as read_any, read_as
+from mklref.testing.vectors.formats import read_answer as read_any, read_as
 from mklref.testing.vectors.schema import problem_from_record
 
 _MAX_INDEX = 2**24

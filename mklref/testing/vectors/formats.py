@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from mklref._files import checked_path, ending, is_stream, read_arrays, write_arrays
+from mklref._files import SUFFIXES, checked_path, ending, is_stream, read_arrays, write_arrays
 from mklref._untrusted import limit, require_no_pipe
 from mklref.exceptions import InvalidInput, MKLError, UnsafeFile
 from mklref.problem import Problem
@@ -17,8 +17,6 @@ from mklref.testing.vectors import hdf5, matlab, plain
 from mklref.testing.vectors.schema import Record, answer_from_record, problem_from_record
 
 Content = TypeVar("Content")
-
-SUFFIXES = (".npz", ".mat", ".h5", ".hdf5", ".json")
 
 
 def read_record(path: str | PathLike[str], *, max_bytes: int | None = None) -> Record:
