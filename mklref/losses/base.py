@@ -231,6 +231,18 @@ class _Sampled(NamedTuple):
     """The indices of the targets, (k,)."""
 
 
+def require_finite_loss(loss: Loss, y: Array, costs: Array) -> None:
+    """Raise `InvalidTarget` where f = 0 has a loss beyond double precision: no bound is finite then, and no gap."""
+    with np.errstate(all="ignore"):
+        total = costs @ loss.value(np.zeros(len(y)), y)
+    if not np.isfinite(total):
+        raise InvalidTarget(
+            f"the loss of f = 0 is beyond double precision: C * sample_weight is up to {costs.max():g}, |y| up to "
+            f"{np.abs(y).max():g}. Divide y by its unit, and with it the parameter of the loss if it has one; or choose "
+            "a smaller C."
+        )
+
+
 def require_loss(loss: Loss, y: Array) -> None:
     """Raise `InvalidParameter` unless V, V' and V* of a class that is not ours belong together, at some scores.
 
