@@ -238,8 +238,8 @@ def require_finite_loss(loss: Loss, y: Array, costs: Array) -> None:
     if not np.isfinite(total):
         raise InvalidTarget(
             f"the loss of f = 0 is beyond double precision: C * sample_weight is up to {costs.max():g}, |y| up to "
-            f"{np.abs(y).max():g}. Divide y by its unit, and with it the parameter of the loss if it has one; or choose "
-            "a smaller C."
+            f"{np.abs(y).max():g}. Divide y by its unit, and with it the parameter of the loss if it has one; or "
+            "choose a smaller C."
         )
 
 
