@@ -185,7 +185,7 @@ class Normalizer:
     weight: Array | None = None
     """How often each training sample counts, (n,)."""
     vanish: bool = False
-    """Whether centring and "multiplicative" make 0 of a constant kernel; else the latter refuses it."""
+    """Whether "multiplicative" makes 0 of a constant kernel, as centring does; else it refuses it."""
 
     def __post_init__(self) -> None:
         checked_flag("center", self.center)
@@ -230,7 +230,7 @@ class Normalizer:
                 f"{label} is constant on the training samples (variance {variance:.3g}), so it cannot be scaled to "
                 "variance 1. Drop it, standardise its variables, or use the normalisation 'trace'."
             )
-        if constant and (self.method or self.vanish):  # of rounding a normalisation would make a kernel
+        if constant:  # what is left is rounding: indefinite, and a kernel once it is normalised
             return VANISHING
         if self.center:
             assert isinstance(means, np.ndarray)
@@ -323,6 +323,7 @@ def center(K: Any, K_new: Any = None) -> Any:
 
     With an intercept this leaves the problem as it is, by 1'beta = 0; it matters for normalisation and alignment. Not
     so the nu one-class machine, whose 1'beta is 1: centred samples surround the origin, from which nothing tells them.
+    A kernel that is constant on the training samples but for rounding becomes 0.
 
     Parameters
     ----------

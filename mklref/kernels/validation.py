@@ -305,7 +305,8 @@ def _require_minors(matrix: FloatArray, label: str, tolerance: float) -> None:
         i = int(diagonal.argmin())
         raise InvalidKernel(
             f"{label} is not positive semidefinite: {label}[{i}, {i}] = {diagonal[i]:.3g} is negative. "
-            "A kernel is a squared norm on its diagonal; check its sign."
+            "A kernel is a squared norm on its diagonal; check its sign, and drop a kernel of which centring left only "
+            "rounding (mklref.kernels.center makes it 0)."
         )
     bound = np.sqrt(np.maximum(diagonal, 0.0) + tolerance) * (1.0 + 1e-12)
     for i in range(0, len(matrix), _TILE):

@@ -12,7 +12,7 @@ from mklref.certificate.definite import missing
 from mklref.estimators.gram import normalized, part, raw_precomputed, unexplained
 from mklref.evidence import EvidenceProblem, solve as learn
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
-from mklref.kernels import ArrayStack, center, diagnose, linear, normalize, stack
+from mklref.kernels import ArrayStack, center, diagnose, gaussian, linear, normalize, stack
 from mklref.kernels.transforms import Normalizer
 from mklref.synthesis import SynthesisProblem
 
@@ -185,6 +185,17 @@ def test_the_variance_around_a_mean_far_off_has_the_digits_of_the_centred_matrix
 def test_a_constant_kernel_has_no_variance(constant):
     with pytest.raises(InvalidKernel, match=r"kernels\[1\] is constant on the training samples .*'trace'"):
         normalize([np.eye(5), np.full((5, 5), constant)], "multiplicative")
+    centred, new = center([np.full((5, 5), constant)], [np.full((2, 5), constant)])
+    assert not centred.dense().any()
+    assert not new.any()
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_what_centring_leaves_of_a_constant_kernel_but_for_rounding_is_a_kernel(rng, dtype):
+    """It was indefinite, in an error about the sign of its diagonal."""
+    samples = rng.normal(size=(30, 3))
+    K = gaussian(1e8 if dtype is np.float64 else 1e4).fit(samples).dense().astype(dtype)
+    assert not Problem(center(K), np.repeat([1.0, -1.0], 15)).kernels.dense().any()
 
 
 def test_kernels_are_diagnosed_as_constant_where_they_are_refused_as_such(joint):
