@@ -217,7 +217,12 @@ def _history(solution: Any) -> Any:
 
 def _checked_path(values: Sequence[float], solutions: Any) -> tuple[Array, Array, Any]:
     """The values from the smallest, the weights in this order, and the order."""
-    places = numbers(values, "values")
+    if np.iterable(values) and any(np.ndim(getattr(one, "weights", one)) for one in values):
+        raise InvalidInput("values are solutions or weights; path(values, solutions), weight_paths(solutions, values).")
+    places = as_float_array(values, "values", InvalidInput)
+    if np.isinf(places).any():
+        raise InvalidInput("values hold inf, which has no place on an axis; leave out p = inf and its solution.")
+    places = numbers(places, "values")
     if not np.iterable(solutions):
         raise InvalidInput(f"solutions is one {type(solutions).__name__}; give a sequence, one for each value.")
     rows = [getattr(solution, "weights", getattr(solution, "weights_", solution)) for solution in solutions]

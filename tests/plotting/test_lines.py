@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -208,8 +209,15 @@ def test_the_errors_of_a_search():
         (lambda: plotting.weights(THETA, "abcde"), r"names is 'abcde' .*; give a list", InvalidType),
         (lambda: plotting.path([1.0, 2.0], [THETA, THETA * np.nan]), r"of the solutions\[1, 0\] is nan", InvalidInput),
         (lambda: plotting.path([1.0, 2.0], [THETA, THETA[1:]]), "weights of the solutions is ragged", InvalidInput),
+        (lambda: plotting.path([1.0, np.inf], [THETA, THETA]), "values hold inf, .* leave out p = inf", InvalidInput),
+        (lambda: plotting.path([THETA, THETA], [1.0, 2.0]), r"path\(values, solutions\)", InvalidInput),
+        (
+            lambda: plotting.weight_paths([1.0], [SimpleNamespace(weights=THETA)]),
+            r"weight_paths\(solutions, values\)",
+            InvalidInput,
+        ),
         (lambda: plotting.path([0.0, 2.0], [THETA, THETA]), "values hold 0; on a logarithmic axis", InvalidInput),
-        (lambda: plotting.path([1.0, np.inf], [THETA, THETA]), r"values\[1\] is inf", InvalidInput),
+        (lambda: plotting.path([1.0, np.nan], [THETA, THETA]), r"values\[1\] is nan", InvalidInput),
         (lambda: plotting.path([1.0], [THETA], errors=np.ones((1, 0))), r"errors has shape \(1, 0\)", InvalidInput),
         (lambda: plotting.path([1.0], [THETA], errors=[np.inf]), "errors hold inf", InvalidInput),
         (lambda: plotting.path([1.0], [THETA], chosen=0.0), "chosen = 0", InvalidParameter),
@@ -261,8 +269,8 @@ def test_things_that_are_no_solutions(rng):
             draw(model)
         with pytest.raises(InvalidInput, match=r"solutions is a sequence: give values, .* or a mapping of names"):
             draw([model, model])
-    with pytest.raises(InvalidInput, match=r"values\[0\] is inf; every entry must be finite\.$"):  # no sample to drop
-        plotting.path([np.inf], [model])
+    with pytest.raises(InvalidInput, match=r"values\[0\] is nan; every entry must be finite\.$"):  # no sample to drop
+        plotting.path([np.nan], [model])
     assert plotting.path([1.0], [model]).lines[0].get_ydata().tolist() == [1]
     with pytest.raises(InvalidInput, match="y has 3 entries for 12 samples"):
         plotting.surface(model, X, X[:3, 0])
