@@ -30,7 +30,9 @@ from mklref.regularizers.norms import LowRank, Parts, Polyhedral
 _LAWS = 1e-6
 """Relative violation of a law that rounding does not explain."""
 _LARGEST_JACOBIAN = 200
-"""Kernels up to which the Jacobian (M, M) is formed to check its shape."""
+"""Kernels up to which the Jacobian (M, M) is formed to be checked."""
+_STEP = 1e-4
+"""Share of q by which it is compared with differences."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -256,7 +258,8 @@ def require_regularizer(regularizer: Regularizer, kernels: int) -> None:
                 continue
             if kernels <= _LARGEST_JACOBIAN:
                 with suppress(NotApplicable):
-                    face("weights_jacobian", g, kernels, kernels)
+                    inside = g * (1.0 - 10.0 * _STEP)
+                    _require_derivative(regularizer, inside, face("weights_jacobian", inside, kernels, kernels), of)
             law = f"value, conjugate and weights_from_dual {of} contradict R(theta g) + R*(g) = sum theta_m g_m^2"
             _require_equal(law, regularizer.value(theta * g) + R_star, float(theta @ g**2))
             law = f"value and conjugate {of} contradict R(rho) + R*(g) >= rho'g"
@@ -268,6 +271,20 @@ def require_regularizer(regularizer: Regularizer, kernels: int) -> None:
                 theta = touched * (1.0 - 1e-9)
                 law = f"value, weight_penalty and weights_from_norms {of} contradict R = 1/2 sum rho_m^2/theta_m + psi"
                 _require_equal(law, R, 0.5 * float(np.sum(rho**2 / theta)) + regularizer.weight_penalty(theta))
+
+
+def _require_derivative(regularizer: Regularizer, g: Array, jacobian: Array, of: str) -> None:
+    """Raise unless T v lies between the differences of theta on both sides, of q = g^2 by v, up to a hundredth."""
+    v = g**2 * np.linspace(0.5, 1.5, len(g)) * (-1.0) ** np.arange(len(g))
+    behind, at, ahead = (regularizer.weights_from_dual(np.sqrt(g**2 + s * _STEP * v)) for s in (-1.0, 0.0, 1.0))
+    slopes, found = np.sort([at - behind, ahead - at], axis=0) / _STEP, jacobian @ v
+    allowed = 1e-2 * np.abs(slopes).max() + _STEP * np.abs(at).max()
+    m = int(np.argmax(np.maximum(slopes[0] - found, found - slopes[1])))
+    if found[m] < slopes[0][m] - allowed or found[m] > slopes[1][m] + allowed:
+        raise InvalidParameter(
+            f"weights_jacobian {of} contradicts weights_from_dual: along a change of q = g^2, theta_{m} changes by "
+            f"{found[m]:.6g}, and in truth by {slopes[0][m]:.6g}. Derive it again, in q and not in g."
+        )
 
 
 def _require_equal(law: str, left: float, right: float) -> None:

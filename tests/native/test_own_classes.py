@@ -204,6 +204,9 @@ WRONG = [
     (Halves(), "weights_from_dual", lambda right, g: [1] * len(g), "weights_from_dual .* is of type list; .* float64"),
     (Halves(), "weights_from_norms", lambda right, rho: 2.0 * right, r"R = 1/2 sum rho_m"),
     (Halves(), "weight_penalty", lambda right, theta: 0.0, r"R = 1/2 sum rho_m"),
+    (Halves(), "weights_jacobian", lambda right, g: np.eye(4), "weights_jacobian .* in q and not in g"),
+    (Halves(), "weights_jacobian", lambda right, g: np.diag(0.48 / g), "contradicts weights_from_dual"),
+    (Halves(), "weights_jacobian", lambda right, g: np.diag(0.5 / g)[::-1], "contradicts weights_from_dual"),
     (Halves(), "weights_jacobian", lambda right, g: g, r"weights_jacobian .* has shape \(4,\); expected \(4, 4\)"),
 ]
 
