@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any, NoReturn
 
 import numpy as np
@@ -149,8 +148,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):  # type: ignore[misc]
     def _require_targets(self, y: Any) -> None:
         if len(np.unique(y)) < 2:
             raise InvalidTarget(f"y holds one class, {y.tolist()[0]!r}; give samples of at least two classes.")
-        given = self.class_weight  # before a search copies it, which no generator survives
-        if not (given is None or isinstance(given, Mapping) or (isinstance(given, str) and given == "balanced")):
+        given = self.class_weight  # before a search copies it, which no generator or proxy survives
+        if not (given is None or isinstance(given, dict) or (isinstance(given, str) and given == "balanced")):
             raise InvalidParameter(f"class_weight = {shown(given)}; give a dict of classes to weights, or 'balanced'.")
 
     def _parts(self, grams: KernelStack, y: Any, weight: Array | None) -> list[Part]:

@@ -21,6 +21,8 @@ from mklref.kernels.wavelets import wavelet
 
 _MOST = 1000
 """Kernels of one item: a text may come from a file that nobody has read."""
+_DEEPEST = 50
+"""Brackets within one another: each pair has its content read once more."""
 _QUOTES = "\"'"
 _BRACKETS = {"(": ")", "[": "]"}
 
@@ -62,10 +64,7 @@ def parse(text: str) -> KernelFamily:
     """
     if not isinstance(text, str):
         raise InvalidType(f"kernels is {type(text).__name__}; give a specification such as 'linear, rbf(0.1..10, 8)'.")
-    try:
-        return _union(_split(text, text))
-    except RecursionError:
-        raise InvalidParameter(f"kernels: {text[:40]!r}... is nested too deeply; write fewer brackets.") from None
+    return _union(_split(text, text))
 
 
 @overload
@@ -264,6 +263,8 @@ def _split(text: str, item: str, separator: str = ",") -> list[str]:
             quote = symbol
         elif symbol in _BRACKETS:
             closing += _BRACKETS[symbol]
+            if len(closing) > _DEEPEST:
+                raise InvalidParameter(f"kernels: {text[:40]!r}... is nested too deeply; write fewer brackets.")
         elif symbol in _BRACKETS.values():
             if not closing.endswith(symbol):
                 raise _misread(item, f"{symbol!r} closes nothing")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
+
 import numpy as np
 import pytest
 from makers import agree, stacked_kernels
@@ -249,6 +251,11 @@ def test_a_fit_says_where_its_kernels_are(three_classes, monkeypatch, capfd, fre
             {"class_weight": {"low": 1.0, "mid": 0.0, "top": 1.0}},
             InvalidParameter,
             r"class_weight\['mid'\] = 0.0 must lie in \(0, inf\): to do without a class leave its samples out",
+        ),
+        (
+            {"class_weight": MappingProxyType({"low": 2.0})},
+            InvalidParameter,
+            "class_weight = mappingproxy.*; give a dict",
         ),
         ({"class_weight": {10**5000: 1.0}}, InvalidParameter, "class_weight names an integer beyond 1e.30, which is"),
         ({"norm": True}, InvalidType, r"norm is True \(bool\); give p in \[1, inf\]"),
