@@ -65,7 +65,8 @@ def mutants() -> tuple[Mutant, ...]:
 
 def copied(target: Path) -> Path:
     """The package with its compiled core, its tests and what these read."""
-    for name in ("mklref", "tests", "docs", "validation", "README.md", "pyproject.toml"):
+    folders = (".ci", "docs", "mklref", "tests", "validation")
+    for name in (*folders, "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "pyproject.toml"):
         source = ROOT / name
         if source.is_dir():
             shutil.copytree(source, target / name, ignore=shutil.ignore_patterns("__pycache__", "_build"))
