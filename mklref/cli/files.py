@@ -29,7 +29,7 @@ _WRITTEN = {
 
 
 class Name(str):
-    """A path, or the name of a data set."""
+    """A path, or the name of something else: a column, a class, an encoding."""
 
     def __new__(cls, text: str) -> Self:
         """Refuse the empty one of a variable that is not set in a shell, which would be taken for none."""

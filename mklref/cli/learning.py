@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from mklref._validate import holds
-from mklref.cli.files import Input, Output, add_force
+from mklref.cli.files import Input, Name, Output, add_force
 from mklref.exceptions import MKLError
 from mklref.losses import Loss, as_loss
 
@@ -50,7 +50,12 @@ def add_commands(commands: Any) -> None:
         "repeat")  # fmt: skip
     add("--test", type=held_out, default=0.25, metavar="SHARE|nested|none", help="held-out part of the rows for the "
         "error, or nested cross-validation (0.25)")  # fmt: skip
-    add("--scoring", metavar="NAME", help="of scikit-learn, by which to choose, such as balanced_accuracy or roc_auc")
+    add(
+        "--scoring",
+        type=Name,
+        metavar="NAME",
+        help="of scikit-learn, by which to choose, such as balanced_accuracy or roc_auc",
+    )
     add("--class-weight", type=class_weight, metavar="balanced|CLASS=W,...", help="factors of C")
     add("--verbose", action="store_true", help="show progress also where standard error is no terminal")
     add_force(fit)
@@ -99,19 +104,21 @@ def add_reading(add: Any) -> None:
 
 
 def _add_format(add: Any) -> None:
-    add("--encoding", metavar="NAME", help="of the file, such as cp1252 (UTF-8, or else cp1252)")
-    add("--separator", metavar="MARK", help="of the file (the most frequent of , ; tab | in the header)")
+    add("--encoding", type=Name, metavar="NAME", help="of the file, such as cp1252 (UTF-8, or else cp1252)")
+    add("--separator", type=Name, metavar="MARK", help="of the file (the most frequent of , ; tab | in the header)")
 
 
 def _add_table(command: Any) -> None:
     add = command.add_argument
     add("data", type=Input, metavar="DATA.csv", help="a CSV file with a header, or a data set by name, see mklref list")
-    add("--target", metavar="COLUMN", help="column to predict (the last one)")
+    add("--target", type=Name, metavar="COLUMN", help="column to predict (the last one)")
     add("--ignore", type=names, default=[], metavar="COLUMN,...", help="columns that are no variables")
     add_reading(add)
     add("--report", action="store_true", help="say for each column what was made of it")
     add("--task", choices=TASKS, default="auto", help="classes or numbers (by the look of the target)")
-    add("--kernels", default="simplemkl", metavar="SPEC", help="such as 'linear, rbf(0.5..8, 5)' (simplemkl)")
+    add(
+        "--kernels", type=Name, default="simplemkl", metavar="SPEC", help="such as 'linear, rbf(0.5..8, 5)' (simplemkl)"
+    )
     add("--normalize", choices=NORMALIZATIONS, default="multiplicative", help="of each kernel (multiplicative)")
     add("--loss", type=loss, metavar="NAME[:VALUE]", help="hinge or epsilon_insensitive:0.1 by default")
     add("--folds", type=folds, default=5, metavar="K", help="of the cross-validation, stratified for classes (5)")

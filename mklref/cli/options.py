@@ -150,9 +150,9 @@ def _add_certify(commands: Any) -> None:
         help="in place of PROBLEM: samples X (n, d) and y, for kernels that are evaluated when they are read; C, loss, "
         "regularizer as in a problem; or a CSV file of numbers with a header, and the options say the rest",
     )
-    add("--kernels", metavar="SPEC", help="with --data: such as linear,poly:2,rbf:0.1..10:8,per-variable")
+    add("--kernels", type=Name, metavar="SPEC", help="with --data: such as linear,poly:2,rbf:0.1..10:8,per-variable")
     add("--normalize", choices=NORMALIZATIONS, help="with --data: normalisation of each kernel (none)")
-    add("--target", metavar="COLUMN", help="with --data FILE.csv: column of y (the last one)")
+    add("--target", type=Name, metavar="COLUMN", help="with --data FILE.csv: column of y (the last one)")
     add(
         "--ignore",
         type=names,
@@ -160,7 +160,12 @@ def _add_certify(commands: Any) -> None:
         metavar="COLUMN,...",
         help="with --data FILE.csv: columns that are no variables",
     )
-    add("--positive", metavar="CLASS", help="with --data FILE.csv: the class that becomes +1 (the second of two)")
+    add(
+        "--positive",
+        type=Name,
+        metavar="CLASS",
+        help="with --data FILE.csv: the class that becomes +1 (the second of two)",
+    )
     add("--standardize", action="store_true", help="with --data FILE.csv: the variables, as solve does")
     add(
         "--p",
@@ -210,7 +215,7 @@ def _add_reproduce(commands: Any) -> None:
     add("name", metavar="NAME", nargs="?", help="an experiment, or all (with --list: all)")
     add("--quick", action="store_true", help="a small form of every experiment, on data that is here")
     add("--out", type=Name, metavar="DIR", help="results and report (reproduction, or reproduction-quick)")
-    add("--cell", metavar="ID", help="run this one cell, and say what differs from the stored result")
+    add("--cell", type=Name, metavar="ID", help="run this one cell, and say what differs from the stored result")
     add("--stale", action="store_true", help="also run again what no commit, or code changed since, has made")
     add("--minutes", type=number, metavar="N", help="start no cell after so many minutes; the next run goes on")
     add("--list", action="store_true", help="only say which cells there are, and how long they take")
@@ -249,12 +254,12 @@ def _add_problem(command: Any, samples: str) -> None:
         help=f"one of {', '.join(BUNDLED)}; a CSV file with a header; an NPZ, MAT, HDF5 or JSON file with kernels "
         f"(M, n, n) and y, or with a whole problem ({BUNDLED[0]})",
     )
-    add("--target", metavar="COLUMN", help="column of the CSV file to predict (the last one)")
+    add("--target", type=Name, metavar="COLUMN", help="column of the CSV file to predict (the last one)")
     add_reading(add)
-    add("--positive", metavar="CLASS", help="the class that becomes +1, all others -1 (the second of two)")
+    add("--positive", type=Name, metavar="CLASS", help="the class that becomes +1, all others -1 (the second of two)")
     add("--samples", type=sample_count, metavar="N|all", help=f"how many, drawn by the seed ({samples})")
     add("--seed", type=seed, help="seed of the draw (0)")
-    add("--kernels", default=None, metavar="SPEC", help="such as linear,poly:2,rbf:0.1..10:8,per-variable (simplemkl)")
+    add("--kernels", type=Name, metavar="SPEC", help="such as linear,poly:2,rbf:0.1..10:8,per-variable (simplemkl)")
     add("--normalize", choices=NORMALIZATIONS, help="normalisation of each kernel (trace; none for an NPZ file)")
     names = ", ".join(LOSSES)
     add("--loss", type=loss, metavar="NAME[:VALUE]", help=f"{names}; VALUE its parameter (hinge)")

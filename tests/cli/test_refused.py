@@ -69,6 +69,7 @@ from mklref.testing.vectors.schema import record_of_problem
         (["explore", "--data", ""], "argument --data: the name is empty"),
         (["certify", "", "s.npz"], "argument PROBLEM: the name is empty"),
         (["reproduce", "all", "--quick", "--out", ""], "argument --out: the name is empty"),
+        (["reproduce", "all", "--quick", "--cell", ""], "argument --cell: the name is empty"),
         (["fit", "iris", "--save", "m.JSON"], "path = 'm.JSON', and this writes NPZ; end it in .npz"),
         (["crosscheck", "--json", "c.npz"], "path = 'c.npz', and this writes JSON; end it in .json."),
         (["path", "iris", "--out", "o.mat"], "path = 'o.mat', and this writes CSV; end it in .csv."),
