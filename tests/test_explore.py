@@ -8,6 +8,8 @@ import threading
 from dataclasses import asdict, replace
 from html import unescape
 from time import perf_counter
+from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -16,7 +18,7 @@ from makers import agree
 import mklref
 from mklref._display import outwards
 from mklref._files import SUFFIXES
-from mklref.exceptions import InvalidParameter, MissingExtra
+from mklref.exceptions import InvalidParameter, MissingExtra, SolverFailure
 from mklref.explore import State, app, page, serve, state as states, views, walk, work
 
 SMALL = State(samples=20, kernels="rbf:0.5..2:2,linear")
@@ -282,6 +284,29 @@ def test_dots_are_finished_solutions_from_the_present_value_outwards(monkeypatch
     assert list(path.found) == known
 
 
+def test_a_value_without_an_optimum_leaves_a_gap_in_the_path_and_whoever_moves_on_no_path(monkeypatch):
+    (path, _), _ = work.paths_of(shown := work.solved(SMALL, {})[0])
+    path = path._replace(found={})
+    assert not path.extend(path.values[4], shown.solution, perf_counter() + 20.0, lambda: True)
+    monkeypatch.setattr(work, "solve", Mock(side_effect=InvalidParameter("the optimum is -inf")))
+    assert path.extend(path.values[4], shown.solution, perf_counter() + 20.0, lambda: False)
+    assert set(path.found) == set(range(len(path.values)))
+    assert np.isnan(path.weights).all()
+
+
+def test_a_conic_solver_that_fails_is_said_beside_its_formulation(monkeypatch):
+    monkeypatch.setattr(work.reference, "solve", Mock(side_effect=SolverFailure("none solved it\nby its own word")))
+    stated = work._stated.__wrapped__(SMALL, "dual")
+    assert (stated.value, *stated[2:]) == (None, "none solved it")
+
+
+def test_without_finite_bounds_there_is_no_picture_of_them():
+    history = SimpleNamespace(column=lambda _: np.array([np.inf, np.inf]))
+    nothing = SimpleNamespace(history=history, certificate=SimpleNamespace(size=1.0))
+    with np.errstate(invalid="ignore"):
+        assert (views.bounds(nothing), views.gaps(nothing)) == ("", "")
+
+
 def test_dots_of_numbers_are_not_called_labels(tmp_path):
     (tmp_path / "my.csv").write_text("\n".join(["a,b,y", *(f"{k % 7},{k % 5},{1.5 * k}" for k in range(30))]))
     shown, _ = work.solved(replace(SMALL, data=str(tmp_path / "my.csv"), loss="squared"), {})
@@ -309,6 +334,8 @@ def test_a_long_solve_shows_what_is_proved_and_is_finished_later(monkeypatch):
     assert not first.finished
     assert "goes on" in page.optimum(first)
     assert work.finish(first, memory, lambda: True) is None  # whoever moves on does not wait for it
+    panels = app.panels(hard, {}, lambda: False)
+    assert ["goes on" in html for name, html in panels if name == "optimum"][:3] == [True, True, False]
     assert work.finish(first, memory, lambda: False).finished
     last, _ = work.solved(replace(hard, formulation="qcqp"), memory)
     assert last.solution.certificate.is_optimal(work.TOL)

@@ -16,7 +16,7 @@ from sklearn.pipeline import make_pipeline
 import mklref
 from mklref import MKLClassifier, plotting
 from mklref.datasets import load
-from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, MissingExtra
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType, MissingExtra
 from mklref.model_selection import Stability
 
 NAMES = ("rbf:1", "poly:2", "rbf:1[age]", "poly:2[age]", "linear[od280/od315 (x)]")
@@ -195,6 +195,8 @@ def test_the_errors_of_a_search():
     [
         (lambda: plotting.weights(np.ones((2, 3))), r"shape \(2, 3\).*weights_\[0\]", InvalidInput),
         (lambda: plotting.weights(THETA, NAMES[:2]), "2 names for 5 weights", InvalidInput),
+        (lambda: plotting.path([1.0], [[]]), r"weights of the solutions have shape \(1, 0\)", InvalidInput),
+        (lambda: plotting.alignment([np.eye(2), np.eye(3)]), "kernels have different shapes", InvalidKernel),
         (lambda: plotting.alignment(np.eye(3), NAMES), "5 names for 3 kernels", InvalidInput),
         (lambda: plotting.sparsity(np.ones(3)), r"coef has shape \(3,\)", InvalidInput),
         (lambda: plotting.sparsity(np.ones((3, 3)), NAMES), "5 names for 3 kernels", InvalidInput),

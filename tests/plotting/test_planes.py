@@ -126,8 +126,9 @@ def test_a_page_is_made_where_nobody_found_a_solution(check):
 def test_support_vectors_are_encircled_among_the_fitted_samples_only(rng):
     X, X_new = rng.normal(size=(20, 2)), rng.normal(size=(30, 2))
     model = MKLClassifier("linear", C=0.1).fit(X, X[:, 0] > 0)
-    circles = [len(plotting.surface(model, samples, points=5).collections[-1].get_offsets()) for samples in (X, X_new)]
-    assert circles == [len(model.support_), 30]  # the last collection without circles are the samples
+    drawn = [plotting.surface(model, samples, points=5).collections for samples in (X, X_new, X[:2])]
+    circles = [len(collections[-1].get_offsets()) for collections in drawn]
+    assert circles == [len(model.support_), 30, 2]  # the last collection without circles are the samples
 
 
 class Plane:
