@@ -22,6 +22,7 @@ import mklref
 from mklref import equivalences, reference
 from mklref.certificate import certify
 from mklref.equivalences import EQUIVALENCES, Equivalence, leaving
+from mklref.equivalences.maps import Carried, _within_float64
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotApplicable
 from mklref.losses import OneClass
 from mklref.problem import Problem
@@ -358,13 +359,15 @@ def test_what_leaves_float64_on_the_right_is_not_applicable(carry, regularizer, 
     assert np.isfinite(right.weights).all()
 
 
-@pytest.mark.parametrize(("C", "says"), [(1e50, r"C' = \S+e\+2\d\d C takes dual v"), (1e100, "no problem on the")])
-def test_what_leaves_float64_is_named(C, says):
+def test_what_leaves_float64_is_named():
     """C' = ||rho|| C and beta of the size y/K on the right, of which the first may still be a number."""
-    problem = make_problem(n=8, M=2, loss="squared", C=C, regularizer=Power(1))
+    problem = make_problem(n=8, M=2, loss="squared", C=1e50, regularizer=Power(1))
     problem = problem.replace(kernels=1e-200 * problem.kernels.dense(), y=1e110 * problem.y)
-    with pytest.raises(NotApplicable, match=says):
+    with pytest.raises(NotApplicable, match="no problem on the right of this map: the loss of f = 0"):
         equivalences.power_to_lp(problem, mklref.solve(problem, max_iter=2))
+    for numbers in ((np.full(8, np.inf), np.ones(2), 0.0), (np.ones(8), np.ones(2), np.inf)):
+        with pytest.raises(NotApplicable, match=r"C' = 1e\+210 C takes dual variables"):
+            _within_float64(Carried(problem, *numbers), 1e210)
 
 
 def test_no_margin_where_it_is_rounding():
