@@ -14,12 +14,13 @@ import sys
 from base64 import b64decode
 from dataclasses import replace
 from types import SimpleNamespace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
 
 import mklref
-from mklref.exceptions import InvalidParameter
+from mklref.exceptions import InvalidParameter, SolverFailure
 from mklref.explore import State, app, page, serve, state as states, views, walk, work
 from mklref.regularizers import BlockNorm, Fixed, Lp
 
@@ -300,3 +301,36 @@ def test_what_changes_nothing_is_walked_once():
         further = walk.walk(work.solved(replace(SMALL, walk=name), {})[0])
         assert further.taken == name
         assert f"{name}|{name}" not in [way for _, way in further.leaving]
+
+
+def test_without_finite_bounds_there_is_no_picture_of_them():
+    history = SimpleNamespace(column=lambda _: np.array([np.inf, np.inf]))
+    nothing = SimpleNamespace(history=history, certificate=SimpleNamespace(size=1.0))
+    with np.errstate(invalid="ignore"):
+        assert (views.bounds(nothing), views.gaps(nothing)) == ("", "")
+
+
+def test_a_conic_solver_that_fails_is_said_beside_its_formulation(monkeypatch):
+    monkeypatch.setattr(work.reference, "solve", Mock(side_effect=SolverFailure("none solved it\nby its own word")))
+    stated = work._stated.__wrapped__(SMALL, "dual")
+    assert (stated.value, *stated[2:]) == (None, "none solved it")
+
+
+def test_dots_of_numbers_are_not_called_labels(tmp_path):
+    (tmp_path / "my.csv").write_text("\n".join(["a,b,y", *(f"{k % 7},{k % 5},{1.5 * k}" for k in range(30))]))
+    shown, _ = work.solved(replace(SMALL, data=str(tmp_path / "my.csv"), loss="squared"), {})
+    assert "white is y &gt; 0, black y ≤ 0" in page.decision(shown)
+    (tmp_path / "huge.csv").write_text("\n".join(["a,b,y", *(f"{k % 7},{k % 5},{k}e299" for k in range(30))]))
+    huge, _ = work.solved(replace(SMALL, data=str(tmp_path / "huge.csv"), loss="squared"), {})
+    np.testing.assert_allclose(huge.problem.y, shown.problem.y)
+    np.testing.assert_allclose([huge.problem.y.mean(), huge.problem.y.std()], [0.0, 1.0], atol=1e-12)
+    assert "white is +1, black −1" in page.decision(work.solved(SMALL, {})[0])
+
+
+def test_a_value_beside_the_interval_is_said_to_be_beside_it():
+    x, y = np.array([-1, 0.5, 1.5]), np.array([1.0, -1, 1])  # the first lesson, whose optimum is 2
+    problem = mklref.Problem([np.outer(x, x), np.outer(x, x) ** 2], y, C=3)
+    bounds = mklref.certify(problem, [1.6, -2.0, 0.4], weights=[1 / 3, 2 / 3])
+    beside = {2.0: "inside", 2 + 1e-6: "at the interval: 1e-06 above it", 1.9: "off the interval: 1e-01 below it"}
+    for value, says in beside.items():
+        assert says in page._judged(work.Stated(value, 0.1, "dual/CLARABEL"), bounds)

@@ -47,8 +47,7 @@ class FactorStack(KernelStack):
     ----------
     factors : sequence of arrays (n, r_m)
         float64 or float32, integers become float64; in memory, memory-mapped, scipy.sparse, or anything that gives rows
-        for a slice (HDF5, zarr, Dask). Referred to, never written to; `solve` copies those in memory into one array, if
-        they are several and that takes 256 MiB at most.
+        for a slice (HDF5, zarr, Dask). Referred to, never written to; `solve` joins several in memory, up to 256 MiB.
     names : sequence of str, optional
         One name for each kernel.
 
@@ -185,10 +184,7 @@ class FactorStack(KernelStack):
         return self._joined[where] if self.sparse else np.asarray(self._joined[where])
 
     def side_by_side(self) -> Self:
-        """The same stack, for many reads: rows in memory are joined once, if their copy takes `_COPIED` bytes at most.
-
-        To join a few columns each of hundreds of arrays takes longer than a product with them.
-        """
+        """Rows in memory are joined once, up to `_COPIED` bytes: to join many arrays costs more than a product."""
         apart = self.sources and self._joined is None and all(source.in_memory for source in self.sources)
         entries = sum(source.data.size for source in self.sources) if self.sparse else self.shape[1] * self.rank
         if not apart or entries * self._dtype.itemsize > _COPIED:
@@ -336,14 +332,13 @@ class FactorStack(KernelStack):
         """The stack of some of the samples (k,), whose rows of L (k, r) have been read; one shard."""
         cuts = pairwise([0, *np.cumsum(self.ranks).tolist()])
         sources = tuple(source_of(rows[:, a:b], name) for (a, b), name in zip(cuts, self.names, strict=True))
-        made = self._made(sources, samples)
-        made._joined = rows
-        return made
+        return self._made(sources, samples, rows)
 
-    def _made(self, sources: tuple[Source, ...], samples: Any) -> FactorStack:
+    def _made(self, sources: tuple[Source, ...], samples: Any, joined: Rows | None = None) -> FactorStack:
         made = FactorStack.__new__(FactorStack)
         made.names, made.sources, made.sample_names = self.names, sources, self._names_at(samples)
         made._describe()
+        made._joined = made._joined if joined is None else joined
         made.own_diagonals = self.own_diagonals[:, samples]
         return made
 

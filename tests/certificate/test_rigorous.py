@@ -60,8 +60,7 @@ def test_the_bounds_enclose_those_of_float64_and_cost_little(loss, regularizer):
 
 
 def test_a_proof_is_saved_under_no_name_of_another_format(tmp_path):
-    problem = definite()
-    found = proven(problem, solve(problem))
+    found = proven(problem := definite(), solve(problem))
     for names in ({"path": "c.npz"}, {"path": "c.json", "data": "d.json"}):
         with pytest.raises(InvalidParameter, match=r"path = .*, and this writes (JSON|NPZ); end it in"):
             found.save(**{option: tmp_path / name for option, name in names.items()})

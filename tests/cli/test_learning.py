@@ -191,8 +191,7 @@ def test_numbers_have_no_class_to_drop(folder, refused):
 
 
 def test_the_task_can_be_said(folder, run):
-    fit = ["fit", str(folder / "grade.csv"), "--ignore", "name", *FAST, "--C", "1", "--task", "regress"]
-    assert "1 - R^2" in run(fit).out
+    assert "1 - R^2" in run(["fit", str(folder / "grade.csv"), "--ignore", "name", *FAST, "--task", "regress"]).out
 
 
 @pytest.mark.parametrize(
@@ -262,8 +261,8 @@ def test_predictions_that_are_interrupted_are_written_so_far(models, capsys, tmp
         (["--class-weight", "ill=2,healthy"], "'healthy' is no CLASS=WEIGHT"),
         (["--class-weight", "ill=2,ill=3"], "'ill' is there twice; say it once"),
         *(([option, ""], "the name is empty") for option in ("--encoding", "--separator", "--scoring", "--target")),
-        (["--encoding", "latin-99"], "cannot be read so: unknown encoding: latin-99. Encodings are such as"),
         (["--scoring", "acuracy"], "acuracy"),
+        (["--encoding", "latin-99"], "cannot be read so: unknown encoding: latin-99. Encodings are such as"),
         (["--ignore", "name", "--missing", "ill,healthy"], "the target 'ill' has no cells: is --target the right"),
         (["--ignore", "name", "--task", "regress"], "the target holds 'healthy', no number"),
         (["--ignore", "name", "--loss", "squared"], "loss squared does not go with a target of classes"),

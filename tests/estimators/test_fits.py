@@ -252,11 +252,7 @@ def test_a_fit_says_where_its_kernels_are(three_classes, monkeypatch, capfd, fre
             InvalidParameter,
             r"class_weight\['mid'\] = 0.0 must lie in \(0, inf\): to do without a class leave its samples out",
         ),
-        (
-            {"class_weight": MappingProxyType({"low": 2.0})},
-            InvalidParameter,
-            "mappingproxy.*; give a dict",
-        ),
+        ({"class_weight": MappingProxyType({"low": 2.0})}, InvalidParameter, "mappingproxy.*; give a dict"),
         ({"class_weight": {10**5000: 1.0}}, InvalidParameter, "class_weight names an integer beyond 1e.30, which is"),
         ({"norm": True}, InvalidType, r"norm is True \(bool\); give p in \[1, inf\]"),
         ({"C": 0.0}, InvalidParameter, r"C = 0.0 must lie in \(0, inf\)"),
@@ -394,14 +390,3 @@ def test_kernels_that_float32_left_indefinite_are_fitted_and_certified_as_the_ne
     assert problem.kernels.slack.any()
     assert found.is_optimal(1e-4)
     assert known.lower <= found.lower <= found.upper <= known.upper
-
-
-def test_models_hold_support_vectors_and_kernels_of_positive_weight(three_classes):
-    X, y, _ = three_classes
-    model = MKLClassifier("per_variable(linear, rbf(1)), rbf(0.5..8, 5)", C=0.1).fit(X, y == "top")
-    active = np.flatnonzero(model.weights_)
-    assert len(active) < 11
-    assert len(model.support_) < 36
-    assert [model.kernel_names_[m] for m in active] == list(model._new_kernels.names)
-    np.testing.assert_array_equal(model._new_kernels.samples, X[model.support_])
-    assert list(model.support_) == sorted(model.support_)

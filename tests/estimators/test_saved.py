@@ -332,3 +332,14 @@ def test_a_file_from_before_a_parameter_has_what_was_done_then(rng, tmp_path):
     assert MKLRegressor.load(tmp_path / "older.npz").get_params() == {**model.get_params(), "storage": "memory"}
     del model.approximation, model.storage, model.max_time  # of a pickle
     assert model.get_params() == MKLRegressor.load(tmp_path / "older.npz").get_params()
+
+
+def test_models_hold_support_vectors_and_kernels_of_positive_weight(three_classes):
+    X, y, _ = three_classes
+    model = MKLClassifier("per_variable(linear, rbf(1)), rbf(0.5..8, 5)", C=0.1).fit(X, y == "top")
+    active = np.flatnonzero(model.weights_)
+    assert len(active) < 11
+    assert len(model.support_) < 36
+    assert [model.kernel_names_[m] for m in active] == list(model._new_kernels.names)
+    np.testing.assert_array_equal(model._new_kernels.samples, X[model.support_])
+    assert list(model.support_) == sorted(model.support_)

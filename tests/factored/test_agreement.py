@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 import time
 from concurrent import futures
-from dataclasses import replace
 
 import dask.array as da
 import numpy as np
@@ -18,7 +17,6 @@ from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotAp
 from mklref.factored import path, solver as factored
 from mklref.factored.cluster import ClusterLost
 from mklref.factored.shard import Shard
-from mklref.native import tuning
 from mklref.solution import Status
 
 
@@ -301,22 +299,6 @@ def test_where_steps_cost_little_no_part_of_the_samples_is_solved_first(monkeypa
     monkeypatch.setattr(factored, "_FOR_EACH", 8)
     with pytest.raises(AssertionError, match="2125"):
         mklref.solve(given)
-
-
-def test_of_the_points_at_which_a_path_stalled_the_best_is_returned(monkeypatch):
-    """Bounds of the path are no certificate: a later point may be a worse one."""
-    honest, made = factored._solution, []
-
-    def worse_each_time(*arguments, **options):
-        solution = honest(*arguments, **options)
-        made.append(replace(solution.certificate, lower=-1.0 - len(made)))
-        return replace(solution, certificate=made[-1])
-
-    monkeypatch.setattr(factored, "_solution", worse_each_time)
-    monkeypatch.setattr(tuning, "REFINED", 0)  # nor by way of matrices
-    found = mklref.solve(problem(losses.Hinge(), Lp(4 / 3)), tol=1e-300)  # which no path reaches
-    assert len(made) > 1
-    assert found.certificate == made[0]
 
 
 @pytest.mark.sampled(2)

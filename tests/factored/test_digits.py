@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest.mock import Mock
 
 import numpy as np
@@ -219,3 +220,19 @@ def test_dual_variables_lead_to_the_scores_of_the_path(loss, p, shards):
     stack = kernels.FactorStack([(1.0 + m % 3) * one for m, one in enumerate(L)]).sharded(shards)
     found = mklref.solve(mklref.Problem(stack, score, loss=loss, C=1e4, regularizer=Lp(p)))
     assert found.status is Status.OPTIMAL
+
+
+def test_of_the_points_at_which_a_path_stalled_the_best_is_returned(monkeypatch):
+    """Bounds of the path are no certificate: a later point may be a worse one."""
+    honest, made = factored._solution, []
+
+    def worse_each_time(*arguments, **options):
+        solution = honest(*arguments, **options)
+        made.append(replace(solution.certificate, lower=-1.0 - len(made)))
+        return replace(solution, certificate=made[-1])
+
+    monkeypatch.setattr(factored, "_solution", worse_each_time)
+    monkeypatch.setattr(tuning, "REFINED", 0)  # nor by way of matrices
+    found = mklref.solve(problem(losses.Hinge(), Lp(4 / 3)), tol=1e-300)  # which no path reaches
+    assert len(made) > 1
+    assert found.certificate == made[0]

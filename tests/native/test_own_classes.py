@@ -337,15 +337,12 @@ def test_a_class_of_ones_own_may_have_a_protocol_as_well():
     assert isinstance(Same(), Hinge)
 
 
-def test_algorithms_and_equivalences_of_lp_are_not_for_a_class_that_is_made_from_it():
+def test_algorithms_equivalences_and_synthesis_are_not_for_classes_that_are_made_from_theirs():
     problem = make_problem(seed=3, regularizer=Cheap(2.0))
     assert [edge.name for edge in mklref.equivalences.leaving(problem)] == ["optimal weights"]
     for algorithm in (mklref.algorithms.sip, mklref.algorithms.lp_wrapper):
         with pytest.raises(NotApplicable, match=r"regularizer Cheap\(2\)"):
             algorithm(problem)
-
-
-def test_synthesis_knows_its_losses_not_by_their_names():
     with pytest.raises(InvalidParameter, match="is not among those of mixed-norm synthesis"):
         mklref.synthesis.SynthesisProblem(np.eye(3)[None], [1.0, -1.0, 1.0], p=1, q=1, r=1, lam=1.0, loss=Near())
 
