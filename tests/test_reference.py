@@ -7,7 +7,7 @@ import warnings
 import cvxpy as cp
 import numpy as np
 import pytest
-from makers import make_problem
+from makers import LOSSES, make_problem
 
 from mklref import Problem, reference, solve
 from mklref.certificate import certify
@@ -334,3 +334,12 @@ def test_the_nu_machine_is_solved_on_kernels_of_every_scale(formulation, regular
         assert found.claimed == "optimal"
         assert found.value == pytest.approx(scale ** (d / (2.0 * d - 2.0)) * value, rel=1e-5)
         assert found.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("formulation", ["mixed_norm", "dual"])
+@pytest.mark.parametrize("loss", [loss for loss in LOSSES if loss.targets == "real"], ids=str)
+def test_where_nothing_costs_nothing_it_is_returned(loss, formulation):
+    problem = make_problem(loss=loss, regularizer=Lp(2), n=12)
+    found = reference.solve(problem.replace(y=np.zeros(12)), formulation, solver="CLARABEL")
+    assert found.status is Status.OPTIMAL
+    assert found.objective == pytest.approx(0.0, abs=1e-20)

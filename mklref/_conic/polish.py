@@ -90,7 +90,8 @@ def _enough(certificate: Certificate) -> bool:
 def _candidates(problem: Problem, point: Point) -> Iterator[Point]:
     """Stationary points for the given weights, then for those that the regulariser gives the norms and the dual point.
 
-    At an optimum all three are the same weights; off it, the closed forms at least satisfy all constraints.
+    At an optimum all three are the same weights; off it, the closed forms at least satisfy all constraints. Last f = 0,
+    which is beyond every solver where it is optimal and costs nothing: what is left of its objective has no unit.
     """
     g = dual_norms(problem, point.dual_coef)
     yield from _stationary_points(problem, point)
@@ -98,6 +99,8 @@ def _candidates(problem: Problem, point: Point) -> Iterator[Point]:
     yield from_norms
     yield from _stationary_points(problem, from_norms)
     yield point._replace(weights=problem.regularizer.weights_from_dual(g))
+    if not problem.intercept_cost:
+        yield point._replace(dual_coef=np.zeros_like(point.dual_coef))
 
 
 def _stationary_points(problem: Problem, point: Point) -> Iterator[Point]:
