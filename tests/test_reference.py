@@ -321,6 +321,7 @@ def test_a_value_that_hangs_on_rounding_of_the_kernels_is_none_to_stand_by(formu
         )
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("formulation", ["dual", "mixed_norm", "weighted_primal", "semi_infinite"])
 @pytest.mark.parametrize("regularizer", [Lp(2), Power(3), Tikhonov(2, 0.5)], ids=str)
 def test_the_nu_machine_is_solved_on_kernels_of_every_scale(formulation, regularizer):

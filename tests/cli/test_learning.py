@@ -191,7 +191,8 @@ def test_numbers_have_no_class_to_drop(folder, refused):
 
 
 def test_the_task_can_be_said(folder, run):
-    assert "1 - R^2" in run(["fit", str(folder / "grade.csv"), "--ignore", "name", *FAST, "--task", "regress"]).out
+    fit = ["fit", str(folder / "grade.csv"), "--ignore", "name", *FAST, "--C", "1", "--task", "regress"]
+    assert "1 - R^2" in run(fit).out
 
 
 @pytest.mark.parametrize(
@@ -218,9 +219,8 @@ def test_a_path_that_is_interrupted_has_the_points_that_are_finished(folder, cap
     options = ["path", table, "--ignore", "name", *FAST, "--C", "0.01..10:4", "--out", str(out)]
     interrupt(folds, "run_from", 6)
     assert main(options) == 130
-    table = rows(out.read_text())
-    assert len(table) == 4
-    assert all(row["error of fold 1"] and not row["error of fold 3"] for row in table)
+    folds_of = [(bool(row["error of fold 1"]), bool(row["error of fold 3"])) for row in rows(out.read_text())]
+    assert folds_of == 4 * [(True, False)]
     interrupt(_path, "solve", 3)
     assert main([*options, "--force"]) == 130
     assert [row["C"] for row in rows(out.read_text())] == ["0.01", "0.1"]
