@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from makers import DEGENERATE, LOSSES, Frame, make_kernels, make_problem, make_s
 
 from mklref.exceptions import InvalidKernel, InvalidParameter, InvalidTarget, InvalidType
 from mklref.kernels import ArrayStack, stack
-from mklref.losses import EpsilonInsensitive, Hinge
+from mklref.losses import EpsilonInsensitive, Hinge, Loss
 from mklref.problem import Problem, on_samples
 from mklref.regularizers import Fixed, Lp, Power
 
@@ -252,3 +253,41 @@ def test_nu_above_one_is_refused(K):
     assert Problem(K, **ONE_CLASS, regularizer=Power(2)).C == 1.0
     with pytest.raises(InvalidParameter, match=r"C = 0\.1 is too small for loss one_class: .*sum to 0\.8 .*1/\(nu n\)"):
         Problem(K, np.ones(N), loss="one_class", C=0.1)
+
+
+def test_targets_are_refused_where_neither_0_nor_their_median_has_a_loss(K):
+    far = 1e155 * (1.0 + 1e-3 * np.arange(N))
+    assert Problem(K, far, loss="squared").intercept
+    for y, intercept in ((far, False), (1e3 * far, True)):
+        with pytest.raises(InvalidTarget, match=r"the loss of f = 0 is beyond .* Divide y by its unit"):
+            Problem(K, y, loss="squared", intercept=intercept)
+
+
+@dataclass(frozen=True)
+class Ratio(Loss):
+    """t/y - 1 - log(t/y) for t > 0, and infinite elsewhere, at 0 too."""
+
+    name = "ratio"
+    targets = "real"
+
+    def value(self, t, y):
+        return np.where(t > 0.0, t / y - 1.0 - np.log(np.maximum(t, 1e-300) / y), np.inf)
+
+    def subgradient(self, t, y):
+        return 1.0 / y - 1.0 / np.maximum(t, 1e-9 * y)
+
+    def conjugate(self, s, y):
+        return np.where(s * y < 1.0, -np.log(np.maximum(1.0 - s * y, 1e-300)), np.inf)
+
+    def domain(self, y):
+        return np.full(len(y), -np.inf), 1.0 / y
+
+    def kinks(self, y):
+        return np.empty((0, len(y)))
+
+    def atom(self, t, y):
+        raise NotImplementedError
+
+
+def test_a_loss_of_ones_own_may_be_infinite_at_0(K):
+    assert Problem(K, np.arange(1.0, N + 1.0), loss=Ratio()).loss.value(0.0, 1.0) == np.inf
