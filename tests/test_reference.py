@@ -12,7 +12,7 @@ from makers import LOSSES, make_problem
 from mklref import Problem, reference, solve
 from mklref.certificate import certify
 from mklref.exceptions import FalseClaim, InvalidParameter, InvalidType, NotApplicable, SolverFailure
-from mklref.regularizers import BlockNorm, Lp, Power, Tikhonov
+from mklref.regularizers import BlockNorm, ConcaveBlock, ElasticNet, Lp, Power, RootPlusLinear, Tikhonov
 from mklref.solution import Status
 
 
@@ -335,6 +335,15 @@ def test_the_nu_machine_is_solved_on_kernels_of_every_scale(formulation, regular
         assert found.claimed == "optimal"
         assert found.value == pytest.approx(scale ** (d / (2.0 * d - 2.0)) * value, rel=1e-5)
         assert found.status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("regularizer", [ElasticNet(1.0 - 1e-6), ConcaveBlock(RootPlusLinear(1.0 - 1e-6))], ids=str)
+def test_the_nu_machine_of_a_net_is_solved_on_small_kernels_where_f_is_not_0(regularizer):
+    problem = make_problem(loss="one_class", seed=4, n=14, C=0.2, regularizer=regularizer)
+    problem = problem.replace(kernels=1e-6 * problem.kernels.dense())
+    found = reference.solve(problem, "mixed_norm", solver="CLARABEL")
+    assert (found.claimed, found.status) == ("optimal", Status.OPTIMAL)
+    assert found.value == pytest.approx(solve(problem, tol=1e-9).objective, rel=1e-5)
 
 
 @pytest.mark.parametrize("formulation", ["mixed_norm", "dual"])

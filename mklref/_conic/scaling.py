@@ -135,7 +135,8 @@ def _of_one_class(problem: Any, diagonal: float) -> Scaling:
     R, most = problem.regularizer, 2.0 if isinstance(problem.loss, OneClass) else math.inf
     match R:
         case ElasticNet(lam=lam, form="tikhonov") | ConcaveBlock(g=RootPlusLinear(lam=lam)):
-            slope = max(1.0, math.sqrt(diagonal))  # s/a, which is 1 at a = 1; on smaller kernels f = 0 is optimal
+            # s/a, which is 1 at a = 1. On kernels of mean diagonal up to (1 - lam)^2 f = 0 is optimal.
+            slope = max(min(1.0, 2.0 * (1.0 - lam)), math.sqrt(diagonal))
             scores, regularizer = _in_unit(R, (slope - (1.0 - lam)) / lam)
             return Scaling(factor=1.0 / slope, scores=scores, most=most, regularizer=regularizer)
     d = R.degree or 1.0
