@@ -222,6 +222,8 @@ class Normalizer:
         if self.reads_means:
             spread = self._mean(diagonal)
             variance, rounding = spread - self._mean(means), _rounding(len(diagonal), spread, dtype)
+            if self.method is None:  # entries have the rounding of their type, and sums of them that of float64
+                rounding = _rounding(1, spread, dtype) + _rounding(len(diagonal), spread)
         if self.method and variance < -rounding:
             raise InvalidKernel(f"{label} has variance {variance:.3g}; that of a kernel is nonnegative. Drop it.")
         constant = variance <= rounding

@@ -198,6 +198,13 @@ def test_what_centring_leaves_of_a_constant_kernel_but_for_rounding_is_a_kernel(
     assert not Problem(center(K), np.repeat([1.0, -1.0], 15)).kernels.dense().any()
 
 
+def test_a_kernel_of_float32_whose_variance_has_digits_is_centred_as_in_float64(rng):
+    """Sums are of float64, however many samples there are: of 500 a ten thousandth was taken for rounding."""
+    K = gaussian(100.0).fit(rng.normal(size=(500, 2))).dense().astype(np.float32)
+    np.testing.assert_allclose(center(K).dense(), center(K.astype(np.float64)).dense(), rtol=0.0, atol=1e-7)
+    assert np.abs(center(K).dense()).max() > 1e-4
+
+
 def test_kernels_are_diagnosed_as_constant_where_they_are_refused_as_such(joint):
     nearly = [0.1 + spread * joint[0] for spread in np.geomspace(1e-17, 1e-11, 13)]
     found = diagnose(nearly).constant
