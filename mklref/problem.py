@@ -130,8 +130,8 @@ class Problem(Frozen):
     InvalidKernel
         Gram matrices that are not square, finite, symmetric and positive semidefinite.
     InvalidTarget
-        y of the wrong length, not finite, so large that neither f = 0 nor their median has a loss in double precision,
-        with labels other than -1 and +1, or with one class only.
+        y of the wrong length, not finite, so large that the loss of f = 0 is beyond double precision, with labels other
+        than -1 and +1, or with one class only.
     InvalidInput
         Kernels, y and sample_weight that name their samples, as those of pandas do, in different orders.
     InvalidParameter
@@ -188,7 +188,7 @@ class Problem(Frozen):
         require_named("the regularizer", self.regularizer.kernel_names, [self.kernels.names], "kernels")
         if not self.several:  # its machines are checked
             require_loss(self.loss, self.y)
-            require_finite_loss(self.loss, self.y, self.costs, self.intercept)
+            require_finite_loss(self.loss, self.y, self.costs)
         require_regularizer(self.regularizer, self.n_kernels)
         if isinstance(self.kernels, ArrayStack):
             self.kernels.require_psd()

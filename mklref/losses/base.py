@@ -231,17 +231,14 @@ class _Sampled(NamedTuple):
     """The indices of the targets, (k,)."""
 
 
-def require_finite_loss(loss: Loss, y: Array, costs: Array, intercept: bool) -> None:
-    """Raise `InvalidTarget` where f = 0 has a loss beyond double precision, and b at the median of the targets as well.
+def require_finite_loss(loss: Loss, y: Array, costs: Array) -> None:
+    """Raise `InvalidTarget` where f = 0, with which solvers compare, has a loss beyond double precision.
 
-    Nothing is known then of a point with a finite objective. Losses of somebody's own may be infinite at 0, as log t.
+    That of somebody's own class may be infinite at 0 whatever the targets are, as that of a logarithm.
     """
-    if own_class(loss):
-        return
-    constants = (0.0, np.sort(y)[len(y) // 2]) if intercept and loss.targets == "real" else (0.0,)
     with np.errstate(all="ignore"):
-        finite = any(np.isfinite(costs @ loss.value(np.full(len(y), b), y)) for b in constants)
-    if not finite:
+        total = 0.0 if own_class(loss) else costs @ loss.value(np.zeros(len(y)), y)
+    if not np.isfinite(total):
         raise InvalidTarget(
             f"the loss of f = 0 is beyond double precision: C * sample_weight is up to {costs.max():g}, |y| up to "
             f"{np.abs(y).max():g}. Divide y by its unit, and with it the parameter of the loss if it has one; or "
