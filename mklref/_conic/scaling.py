@@ -27,8 +27,8 @@ so that a and s stand for sigma and kappa, or for S and S^d, and R' for R. Other
 stay as they are.
 
 The nu one-class machine has an intercept with a cost of its own. For d > 1.1 kernels K/k give P(K) = S P(K/k) with
-S = k^{d/(2d-2)}, f = S^{1/d} f' and b = S b'; an elastic net does the same with a = S/sqrt(k), S = s. Its beta sums to
-1, so that a cost above 1 is as good as any.
+S = k^{d/(2d-2)}, f = S f', of the norms rho = S^{1/d} rho', and b = S b'; an elastic net does the same with
+a = S/sqrt(k), S = s. Its beta sums to 1, so that a cost above 1 is as good as any.
 
 Gram matrices enter through factors of numerical rank, K_m = L_m L_m' with L_m (n, r_m), so that
 
