@@ -20,9 +20,7 @@ from mklref.kernels.validation import checked_gram, require_gram, require_psd, r
 _EXPLAINED = 65.0 * float(np.finfo(np.float64).eps)
 """More of the trace of a matrix than the last step of `require_psd`, up to which float64 explains what it misses."""
 _LARGE = 128
-"""Order of a matrix from which its symmetry saves time in a product."""
-_TOGETHER = 256
-"""Order of matrices up to which one product with all of them costs less than one with each."""
+"""Order of a matrix from which its symmetry saves time in a product; below, one product with all matrices does."""
 _BLOCK = 1 << 17
 """Entries that are converted from float32, or multiplied, at a time: a megabyte, which stays in the cache."""
 _FEW = 1 << 14
@@ -103,7 +101,7 @@ class ArrayStack(KernelStack):
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
         v, some = numbers("v", v, self), indices(kernels, len(self), "kernels")
-        if kernels is None and len(v) <= _TOGETHER and (rows := self._rows) is not None:
+        if kernels is None and len(v) < _LARGE and (rows := self._rows) is not None:
             return np.asarray(rows @ v).reshape(-1, len(v))
         return np.array([_product(self.matrices[m], v) for m in some]).reshape(-1, len(v))
 
