@@ -243,8 +243,8 @@ class Compiled:
         started = time.perf_counter()
         engine = Engine(solver, options)
         point = self.scaling.restore(self._point(engine, problem))
-        value, unscaled = engine.value * self.scaling.value, self.factors.scaled(1.0 / self.scaling.factor)
-        lacking = left_out(problem, point, unscaled) > LARGEST_DOUBT * abs(value)
+        value = engine.value * self.scaling.value
+        lacking = left_out(problem, point, self.factors, self.scaling.factor) > LARGEST_DOUBT * abs(value)
         said = {"value": value, "claimed": cp.OPTIMAL_INACCURATE if lacking else engine.claimed}
 
         def solution(facts: dict[str, Any], raw: Any = None) -> Any:
@@ -268,7 +268,7 @@ class Compiled:
         if found.status is not Status.OPTIMAL:
             with suppress(SolverFailure, InvalidParameter):  # where solvers do not break down, and there is such a C
                 if (smaller := in_a_smaller_box(problem, found.dual_coef)) is not None:
-                    other = Compiled(smaller, self.formulation, unscaled)
+                    other = Compiled(smaller, self.formulation, self.factors.scaled(1.0 / self.scaling.factor))
                     point = other.scaling.restore(other._point(engine, smaller))
                     near = polished(smaller, point)  # there its active set can be told
                     del near["certificate"]

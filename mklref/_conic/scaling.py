@@ -239,12 +239,13 @@ class Factors:
         return self.norms(self.stacked.T @ beta) ** 2
 
 
-def left_out(problem: Any, point: Any, L: Factors) -> float:
+def left_out(problem: Any, point: Any, L: Factors, factor: float) -> float:
     """1/2 sum_m theta_m |beta'K_m beta - ||L_m'beta||^2|: by so much may the optimum of these factors be another.
 
-    Of kernels less positive semidefinite it is larger; and what decides about it may be rounding of eigenvalues.
+    L were multiplied by this `factor`. Of kernels less positive semidefinite it is larger; and what decides about it
+    may be rounding of eigenvalues.
     """
-    apart = dual_norms(problem, point.dual_coef) ** 2 - L.squares(point.dual_coef.T)
+    apart = dual_norms(problem, point.dual_coef) ** 2 - L.squares(point.dual_coef.T / factor)
     return 0.5 * float(np.abs(point.weights) @ np.abs(apart))
 
 

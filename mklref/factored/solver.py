@@ -104,7 +104,7 @@ def solve_factored(
     quiet = np.errstate(over="ignore", invalid="ignore", divide="ignore")
     with ExitStack() as around, recorder.running(interrupted), quiet:  # what has ended may still be asked for beta
         stack = stack.side_by_side() if client is None else DistributedStack.of(stack, client)
-        problem = problem.replace(kernels=stack)
+        problem = problem if stack is problem.kernels else problem.replace(kernels=stack)
         given = problem if client is None else given
         if len(stack.edges) > 2 or stack.shape[1] * stack.rank**2 < _ALONE:
             around.enter_context(blas_threads())
