@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from mklref.machines import machine_for
 from mklref.machines.smo import SMOMachine
 from mklref.native import polish, tuning
 from mklref.native.loop import Loop
+from mklref.native.point import as_certified
 from mklref.native.rescue import Ladder
 from mklref.problem import dual_norms
 from mklref.regularizers import ConcaveBlock, Fixed, HalfPower, Lp, Power, PowerRoot, SmoothedRoot, Tikhonov, WeightedL1
@@ -95,6 +97,18 @@ def test_a_machine_is_told_up_to_which_J_its_trial_point_may_do(calls_of):
     checked(make_problem(loss="hinge", C=100.0, regularizer=Tikhonov(1, 0.3)))
     assert np.isfinite(told).any()
     assert told == asked
+
+
+def test_the_product_of_the_certificate_is_not_spent_where_the_gap_of_the_weights_stays():
+    forms, product = SimpleNamespace(watched=np.ones(2, dtype=bool), product=None), object()
+    loop = SimpleNamespace(machine=SimpleNamespace(forms=forms, product=product), tol=1e-6, target=1e-6, zero=0.0)
+    centre = SimpleNamespace(weights=np.ones(2), gap=1e-4, inner_gap=6e-5, upper=1.0)
+    as_certified(loop, centre, centre.weights)
+    assert (forms.product, loop.machine.product) == (None, product)
+    for weights, inner_gap in ((np.ones(2), 6e-5), (centre.weights, 9.95e-5)):  # a step; a machine that closes it
+        centre.inner_gap, forms.product, loop.machine.product = inner_gap, None, product
+        as_certified(loop, centre, weights)
+        assert (forms.product, loop.machine.product) == (product, None)
 
 
 @pytest.mark.parametrize(("loss", "seed"), [("squared_hinge", 27), ("squared_hinge", 32), ("hinge", 23)])
