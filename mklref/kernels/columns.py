@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import several, shown
+from mklref._validate import NO_NUMBERS, several, shown
 from mklref.exceptions import InvalidParameter, InvalidType
 from mklref.kernels.base import BlockKernel, Kernel, KernelFamily, Union, require_family, require_few
 
@@ -47,10 +47,10 @@ def on(group: str | int, columns: Columns, family: KernelFamily) -> KernelFamily
     """
     require_family("on", family)
     long = isinstance(group, int) and abs(group) >= 10**30
-    if long or isinstance(group, bool) or not isinstance(group, str | int | np.integer):
+    if long or isinstance(group, NO_NUMBERS) or not isinstance(group, str | int | np.integer):
         raise InvalidType(f"group is {shown(group)} ({type(group).__name__}); give its name as a text, or a number.")
     chosen: tuple[Any, ...] = tuple(columns) if several(columns) else (columns,)  # type: ignore[arg-type]
-    if not chosen or not all(isinstance(one, str | int | np.integer) and not isinstance(one, bool) for one in chosen):
+    if not chosen or not all(isinstance(one, str | int | np.integer) and not isinstance(one, NO_NUMBERS) for one in chosen):
         raise InvalidParameter(
             f"columns = {shown(columns)}; give names such as 'age', numbers from 0, prefixes such as 'blood_*', or a "
             "list of these; of a mask np.flatnonzero(mask)."

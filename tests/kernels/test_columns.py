@@ -110,6 +110,7 @@ def test_the_matching_kernel_counts_equal_variables(rng):
         (lambda: on("g", None, linear()), r"columns = None; give names"),
         (lambda: on("g", [True, False, True], linear()), r"of a mask np\.flatnonzero\(mask\)"),
         (lambda: on("g", [0.5], linear()), r"columns = \[0.5\]; give names"),
+        (lambda: on("g", np.timedelta64(1, "s"), linear()), r"columns = .*timedelta64\(1, ?'s'\); give names"),
         (lambda: on("g", 0, "linear"), "takes a family of kernels, such as"),
         (lambda: per_group("_", "linear"), "takes a family of kernels, such as"),
         (lambda: per_group({}, linear()), r"groups = \{\}; give a dict such as"),
