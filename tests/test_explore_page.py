@@ -252,6 +252,7 @@ def test_a_fault_of_ours_is_shown_whether_the_page_is_closed_or_not_and_that_it_
     assert ("ZeroDivisionError: ours" in capsys.readouterr().err) is (fault is not None)
 
 
+@pytest.mark.thorough
 @pytest.mark.skipif(sys.platform == "win32", reason="no Ctrl-C for a process alone there")
 def test_ctrl_c_ends_it_well_whatever_pages_do():
     pytest.importorskip("math_core", reason="the extra 'explore' is not installed")

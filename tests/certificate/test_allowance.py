@@ -259,10 +259,12 @@ def test_a_machine_on_some_of_the_samples_has_the_allowance_of_the_kernels_that_
     assert other.rounding == pytest.approx(own.rounding, rel=1e-6)
 
 
+@pytest.mark.thorough
 def test_nothing_is_found_by_an_attack():
     assert attack(4, np.random.default_rng(1)) == []
 
 
+@pytest.mark.thorough
 def test_the_attack_finds_certificates_without_an_allowance(monkeypatch):
     monkeypatch.setattr(allowance, "UNIT", 0.0)
     monkeypatch.setattr(allowance, "_slack", lambda problem, images: np.zeros(problem.kernels.shape[:2]))

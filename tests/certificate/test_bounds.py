@@ -264,6 +264,7 @@ def test_bounds_hold_for_the_semidefinite_kernels_near_those_that_float64_left_i
     assert own.gap < 2.1 * t * 1e18 * (y @ y)
 
 
+@pytest.mark.thorough
 def test_products_of_large_stacks_keep_their_digits_as_those_of_small_ones_do(rng):
     """The gap is closed but for rounding: 1e-3 of the optimum by plain products, 1e-4 by the slack of factors."""
     Z, y = rng.choice([-1.0, 1.0], size=(2, 1500, 3)), rng.normal(size=1500)

@@ -34,6 +34,7 @@ SMALL = ["--samples", "30", "--kernels", "linear,rbf:1..4:2"]
 ONE_ROW = ["--formulations", "dual", "--solvers", "CLARABEL"]
 
 
+@pytest.mark.thorough
 def test_crosscheck_passes_on_bundled_data(run):
     out = run(["crosscheck", *SMALL]).out
     assert "breast_cancer (scikit-learn" in out
@@ -196,6 +197,7 @@ mklref.crosscheck(make_problem(n=20, M=3), formulations=["dual"], solvers=["CLAR
 """
 
 
+@pytest.mark.thorough
 def test_a_script_that_a_process_would_run_anew_is_told_so():
     """Here it stands in no file: the process looks for it, and ends."""
     paths = os.pathsep.join([str(Path(mklref.__file__).parents[1]), str(Path(__file__).parents[1])])

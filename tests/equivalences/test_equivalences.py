@@ -223,7 +223,7 @@ def test_a_problem_without_an_optimum_has_no_solution_to_carry():
     assert certify(right.problem, right.dual_coef, weights=right.weights, intercept=right.intercept).lower == -np.inf
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.thorough
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_an_edge_is_offered_exactly_where_it_is_true(loss):
     """With and without intercept in turn, so that each regulariser meets both with half of the losses."""

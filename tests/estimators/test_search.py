@@ -51,7 +51,7 @@ def irises():
     return X[::2] + 0.4 * np.random.default_rng(0).normal(size=(75, 4)), np.array(["a", "b", "c"])[y[::2]]
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("options", "scoring", "target"),
     [

@@ -318,7 +318,7 @@ def test_values_beyond_double_precision_are_refused():
         MarginalLikelihood(EvidenceProblem([np.eye(3)], np.ones(3), 1e-200), [0.0])
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("k", "h", "learn_noise"), [(2.0**500, 1.0, False), (1.0, 2.0**-250, True), (2.0**40, 2.0**-20, True)]
 )

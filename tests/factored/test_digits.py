@@ -183,6 +183,7 @@ def test_who_interrupts_the_last_digits_has_what_was_certified_before_them(monke
     assert told.value.solution.certificate.relative_gap < 1e-2
 
 
+@pytest.mark.thorough
 def test_a_path_that_ends_beside_the_targets_goes_on_by_way_of_the_matrices(monkeypatch):
     """Where its active set is not that of the solution: the gap was 3e-5 and more."""
     given, honest = through_the_targets("hinge", 1e9, 1, seed=11), mklref.factored.solve_factored

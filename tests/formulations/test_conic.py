@@ -125,6 +125,7 @@ def test_targets_in_any_unit_are_of_order_one_in_the_program(loss, size, regular
     assert here.lower == pytest.approx(scaling.value * found.lower, rel=1e-9)
 
 
+@pytest.mark.sampled(4)
 @REAL
 @pytest.mark.parametrize("size", [1e-7, 1e5])
 @pytest.mark.parametrize("formulation", ["dual", "weighted_primal", "mixed_norm"])

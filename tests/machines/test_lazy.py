@@ -329,7 +329,7 @@ def test_no_matrix_of_order_n_is_held(monkeypatch):
     assert peak < 2 * cache + 5 * 8 * 2**18 < 0.05 * 100 * cache
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.thorough
 @pytest.mark.parametrize("problem", [Problem, MulticlassProblem])
 @pytest.mark.parametrize("storage", ["memory", "lazy"])
 def test_a_machine_ends_where_its_value_is_enough(data, monkeypatch, storage, problem):

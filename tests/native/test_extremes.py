@@ -152,7 +152,7 @@ def test_logistic_losses_that_fall_to_nothing(scale, C, regularizer):
     assert len(checked(problem.replace(kernels=scale * problem.kernels.dense())).history) <= 20
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.thorough
 @pytest.mark.parametrize(("scale", "C"), [(1e100, 1.0), (1.0, 1e100), (1e12, 1e12), (1e-60, 1e60)])
 def test_what_no_weights_can_separate_at_such_scales_ends_with_a_point_no_worse_than_nothing(scale, C):
     """X'beta of order 1e-100 from beta of order 1: no double has it, so that rounding is responsible."""
@@ -244,7 +244,7 @@ def test_an_elastic_net_that_is_all_but_sparse_takes_as_few_machines_as_others(l
     assert len(solution.history) <= 40
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("sharp", [True, False])
 def test_a_function_whose_lower_bound_rounding_hides_is_returned_with_one_that_it_does_not_hide(sharp, monkeypatch):
     """beta'K_1 beta = 0 is below the rounding of K_1, so that its bound is below 0, the one of f = 0."""

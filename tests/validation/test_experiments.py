@@ -73,6 +73,7 @@ def test_single_variables_are_the_kernels_of_rank_one(Z):
     assert simplemkl(problem, tol=1e-6).objective == pytest.approx(stored.objective, rel=2e-6)
 
 
+@pytest.mark.thorough
 def test_silp_and_sip_within_chunking_reach_the_optimum_of_the_wrappers_on_kernels_evaluated_on_the_fly():
     kernels, y = kloft_scale.problem_of({"data": "digits", "n": 60, "M": 8, "seed": 0})
     for p, wrapper in ((1.0, silp), (4 / 3, sip)):
@@ -108,6 +109,7 @@ def test_groups_of_spambase_are_those_of_the_paper():
     assert sum(len(szafranski_spambase.WIDTHS) * (1 + len(group)) for group in groups) == 244
 
 
+@pytest.mark.thorough
 def test_a_cell_of_spambase_on_bundled_data():
     (first, _) = szafranski_spambase.cells(True)
     config = {**first.config, "costs": [100.0], "train": 40}
@@ -210,7 +212,7 @@ def test_evidence_and_convex_mkl_on_a_small_problem():
     assert abs(values["newton"]["slowest"]["factor"] - 1.0) < 1e-4
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", ["kloft-times", "kloft-emulated", "szafranski-channels"])
 def test_first_quick_cell_is_summarised_and_drawn(name, tmp_path):
     (experiment,) = experiments([name])

@@ -117,6 +117,7 @@ def test_a_group_without_the_largest_pull_has_no_weight():
         assert (pull > 0.999) == (share > 0.0)
 
 
+@pytest.mark.thorough
 def test_looks_at_the_causes_of_spambase_on_bundled_data(monkeypatch):
     monkeypatch.setattr(spambase_causes, "STEPS", (2, 6))
     first = dict(szafranski_spambase.cells(True)[0].config)

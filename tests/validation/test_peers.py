@@ -194,6 +194,7 @@ def test_every_row_says_its_own_run_and_older_rows_what_their_file_says(monkeypa
     assert "old" not in path.read_text(), "what no row needs any more goes"
 
 
+@pytest.mark.thorough
 def test_one_command_measures_every_problem_of_the_page_and_draws(monkeypatch, tmp_path):
     rows = json.loads((ROOT / "validation" / "results" / "peers.json").read_text())["rows"]
     page = {(row["problem"], row["n"]) for row in rows}
@@ -273,13 +274,14 @@ def by_octave(tmp_path, problem, old="", new=""):
 TOOLBOX_PROBLEM = {"n": 24, "M": 3, "regularizer": Lp(1), "C": 0.5, "seed": 3, "degenerate": "generic"}
 
 
+@pytest.mark.thorough
 @octave
 def test_a_solver_of_the_toolbox_is_certified_through_its_wrapper(tmp_path):
     assert by_octave(tmp_path, make_problem(**TOOLBOX_PROBLEM)) <= 2e-3
 
 
 @octave
-@pytest.mark.sampled(6)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("old", "new"),
     [
@@ -332,6 +334,7 @@ def part(monkeypatch):
     return lambda file, name: runpy.run_path(str(BENCHMARK / file))[name]
 
 
+@pytest.mark.thorough
 def test_in_benchopt_every_solver_and_every_command_of_the_environment_takes_part(part, problem, monkeypatch, tmp_path):
     monkeypatch.setenv("MKLREF_PEERS", f"\nmine = {python(tmp_path / 'program.py', PROGRAM)}\n")
     kind = part("solvers/all.py", "Solver")

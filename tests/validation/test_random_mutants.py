@@ -180,6 +180,7 @@ def test_one_case_of_every_test_comes_first():
     assert [item.nodeid for item in items] == [names[k] for k in (0, 3, 4, 1, 5, 2)]
 
 
+@pytest.mark.thorough
 def test_a_copy_that_the_tests_would_not_import_is_refused(tmp_path):
     with pytest.raises(SystemExit, match=r"would import .*mklref \(compiled core: .*pip install"):
         require_imported(tmp_path)
@@ -207,7 +208,7 @@ def test_every_formulation_has_at_least_five():
     assert len({mutant.name for mutant in MUTANTS}) == len(MUTANTS)
 
 
-@pytest.mark.sampled(40)
+@pytest.mark.sampled(110)
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_a_wrong_formulation_fails_the_cross_check(mutant):
     outcome = run(mutant)

@@ -269,7 +269,7 @@ def test_counts_have_whole_ticks():
     assert all(tick == round(tick) for tick in axes[0, 0].get_yticks())
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [name for name in NAMES if name.startswith("simplemkl")])
 def test_quick_form_runs_and_reports(name, tmp_path, monkeypatch, capsys):
     monkeypatch.delenv("MKLREF_DATA", raising=False)
