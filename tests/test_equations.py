@@ -85,6 +85,7 @@ def test_multiplier_of_the_norm_constraint(ball: Regularizer):
     assert 0.9 * half <= max(inside) <= half * (1 + 1e-12)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", ["hinge", EpsilonInsensitive(0.2), "one_class", "squared", "logistic"], ids=str)
 def test_gradient_of_the_value_in_the_weights(loss):
     """dJ/dd_m = -1/2 beta'K_m beta for J(d), the value at fixed weights (SimpleMKL (9)-(13), (20), (21))."""

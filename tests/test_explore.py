@@ -45,6 +45,7 @@ def test_an_address_holds_every_state():
     assert everything.before() == "x"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", list(states.REGULARIZERS))
 def test_every_regulariser_of_the_page_is_solved_shown_and_reproduced_by_its_code(name):
     pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
@@ -306,6 +307,7 @@ def test_a_long_solve_shows_what_is_proved_and_is_finished_later(monkeypatch):
     assert last.solution.certificate.lower >= first.solution.certificate.lower
 
 
+@pytest.mark.thorough
 def test_the_panel_of_a_long_solve_is_drawn_again_once_it_is_finished(monkeypatch):
     pytest.importorskip("math_core", reason="the extra 'explore' is not installed")
     monkeypatch.setattr(work, "SOLVING", 1e-9)

@@ -151,6 +151,7 @@ def test_assert_optimal_passes_the_optimum_with_and_without_its_weights(solved):
     assert_optimal(problem, solution.dual_coef, rtol=1e-4)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("spoil", "says"),
     [

@@ -237,6 +237,7 @@ def test_a_hole_in_the_data_is_refused(saved, rng):
             loaded_from(saved, content[:first] + content[last + 1 :])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("compress", [True, False])
 def test_flipped_bytes_are_refused_or_harmless(solution, saved, rng, compress):
     """Whatever byte is wrong, the error is ours; and what loads is what was saved."""

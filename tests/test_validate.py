@@ -262,6 +262,7 @@ def test_with_neither_0_nor_1_is_anything_checked(tol):
         checked_tolerance("tol", tol)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", [np.float16, np.float32, np.longdouble, Fraction])
 def test_tolerances_and_limits_of_any_kind_are_those_of_python(kind):
     problem = PROBLEM.replace(C=1e9)  # the optimum is beyond float16

@@ -50,6 +50,7 @@ def test_duplicates_share_their_weight_in_any_way(grams, loss):
     assert found.determined().tolist() == [True, True, False, True, True, False]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_optimum_lies_within_the_ranges_of_an_inexact_solution(grams, loss):
     kernels, y = grams
@@ -63,6 +64,7 @@ def test_the_optimum_lies_within_the_ranges_of_an_inexact_solution(grams, loss):
             assert (theta <= found.high + 1e-7).all()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_unique_weights_move_with_the_allowance_and_not_at_all_without(grams, loss):
     problem, solution = solved(*grams, loss)

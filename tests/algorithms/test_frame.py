@@ -100,7 +100,7 @@ def test_iterations_and_time_end_a_run_at_its_best_point(name):
     assert np.isfinite(solution.certificate.gap)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @every_algorithm
 def test_tolerances_beyond_rounding_end_honestly(name):
     """A gap that cannot be reached: the run ends by itself or by its limit, and claims nothing."""

@@ -164,6 +164,7 @@ def test_a_kernel_whose_square_may_be_rounding_gets_no_weight_by_the_closed_form
     assert certify(both, beta).upper == pytest.approx(certify(alone, beta).upper, rel=1e-6)
 
 
+@pytest.mark.thorough
 def test_a_point_whose_rounding_exceeds_the_tolerance_is_not_optimal():
     problem = make_problem(seed=3, n=12, M=5, C=1e15, loss="pinball")
     solution = solve(problem)
@@ -313,6 +314,7 @@ class Own(Constant):
         return 0.1 * np.cumsum(v)[-1:, None] * np.ones(1500)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["float64", "float32", "made", "made row by row", "own", "evaluated", "tiled"])
 def test_sums_whose_roundings_have_one_sign_err_by_less_than_certificates_say(kind, monkeypatch):
     """Of equal terms those of BLAS, one after the other, are off by 8 times sqrt(k) u; a large term swallows others."""

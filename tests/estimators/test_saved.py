@@ -73,6 +73,7 @@ SEARCHES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [*MODELS, *SEARCHES])
 def test_saved_and_loaded_as_it_was_fitted_whatever_is_set_afterwards(three_classes, name, tmp_path):
     """To the last bit; the samples are stored by columns, as those of a data frame are."""

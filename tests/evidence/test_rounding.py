@@ -128,7 +128,7 @@ def test_the_estimate_of_rounding_is_what_its_formula_says():
     assert point.residual_rounding == pytest.approx(max(moved[0], *moved[2:]), rel=1e-2, abs=0.0)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("method", METHODS)
 def test_no_method_increases_the_objective_on_float32_kernels_of_low_rank(method):
     """Their eigenvalues of -1e-7 are as large as the noise, and MacKay's and Wipf's updates need semidefinite ones."""

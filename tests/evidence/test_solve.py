@@ -304,7 +304,7 @@ A = rank_one([1.0, 3.0], [1.0, 2.0], [3.0, 2.0], 0.4)
 B = rank_one([1.0, -1.0, 2.0], [2.0, -3.0, 2.0], [0.0, 1.0, 1.0], 0.3)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("problem", "start", "ends"),
     [

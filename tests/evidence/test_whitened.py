@@ -122,6 +122,7 @@ def test_where_the_marginal_likelihood_overflows_no_other_coordinates_are_tried(
             MarginalLikelihood(EvidenceProblem([K], np.full(3, 1e10), 1e-300), [weight])
 
 
+@pytest.mark.thorough
 def test_whatever_a_method_returns_can_be_judged(rng):
     """White targets beside kernels of low rank: weights grow to 1e15, where `stationarity` found them at fault."""
     refused = 0

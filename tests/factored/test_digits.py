@@ -18,6 +18,7 @@ from mklref.native import tuning
 from mklref.solution import Status
 
 
+@pytest.mark.thorough
 def test_what_a_move_of_beta_leaves_of_its_sum_is_not_spread():
     """Classes apart, at a scale where 4e-9 of the sum, spread over all samples, moves scores by what C n magnifies."""
     for seed in (4, 9):
@@ -96,6 +97,7 @@ def test_beta_is_short_where_functions_pass_through_the_targets(monkeypatch):
     assert mklref.solve(given).status is Status.OPTIMAL
 
 
+@pytest.mark.thorough
 def test_a_path_that_can_go_on_certifies_few_points(monkeypatch, calls_of):
     """All of them took half of a run whose goal was confirmed a step later."""
     honest, made, judged = factored._solution, [], calls_of(factored, "certify")

@@ -104,6 +104,7 @@ def in_units(problem, size):
     return problem.replace(y=size * problem.y, loss=replace(problem.loss, **own), C=C)
 
 
+@pytest.mark.sampled(4)
 @REAL
 @pytest.mark.parametrize("size", [1e-5, 1e4])
 @pytest.mark.parametrize(
@@ -140,6 +141,7 @@ def test_values_are_the_same_in_every_unit_of_the_targets(loss, size, formulatio
         assert found.certificate.is_optimal(1e-5)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("size", [1e-2, 1e4])
 @pytest.mark.parametrize("formulation", ["dual", "weighted_primal", "mixed_norm", "elastic_net"])
 def test_an_elastic_net_is_solved_in_every_unit(formulation, size):
@@ -148,6 +150,7 @@ def test_an_elastic_net_is_solved_in_every_unit(formulation, size):
     assert (found.claimed, found.value) == ("optimal", pytest.approx(solve(problem).objective, rel=1e-5))
 
 
+@pytest.mark.sampled(3)
 @REAL
 def test_targets_far_from_zero_have_the_value_of_those_about_it(loss):
     far = (problem := make_problem(loss=loss, seed=2, regularizer=Lp(2))).replace(y=problem.y + 2.0**20)

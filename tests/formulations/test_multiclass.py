@@ -85,6 +85,7 @@ def test_spoilt_points_are_rejected(data, spoil):
     assert problem.certify(*spoilt).relative_gap > 1e-3
 
 
+@pytest.mark.thorough
 def test_gradient_of_the_machine_value(data):
     """(22): dJ/dtheta_m = -1/2 sum_p beta_p'K_m beta_p, with the labels of each machine within beta_p."""
     theta = np.array([0.5, 0.2, 0.3])

@@ -24,6 +24,7 @@ def X():
     return np.random.default_rng(0).normal(size=(40, 12)) + 3.0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("kind", ["memmap", "hdf5", "zarr", "zip", "list"])
 def test_matrices_on_disk_are_read_by_rows(X, tmp_path, kind):
     held = gaussian([1.0, 4.0]).fit(X)

@@ -82,6 +82,7 @@ def test_of_a_constant_kernel_centring_leaves_nothing_to_normalise(X, value, spr
     np.testing.assert_allclose(lazy.dense(), memory.dense(), atol=0.01 * memory.dense().max())
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("precision", "accuracy"), [("float64", 1e-12), ("float32", 1e-5)])
 @pytest.mark.parametrize("room", [0, 7, 40])
 def test_a_reader_finds_the_same_whatever_its_cache_holds(X, precision, accuracy, room, monkeypatch):

@@ -103,6 +103,7 @@ STACKS = {
 """How to make a stack of each kind, and its matrices."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kind", STACKS)
 @pytest.mark.parametrize("whole", [True, False], ids=["whole", "part"])
 def test_every_stack_answers_the_questions_of_its_matrices(kind, whole, tmp_path):

@@ -205,7 +205,7 @@ def test_the_others_are_read_once_in_a_round(separable, monkeypatch, calls_of):
     assert not orders, "what is optimal is not solved again"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.thorough
 @pytest.mark.parametrize(
     ("cache", "cuts", "largest", "entries"),
     [("32MB", [-0.5, 0.5, 1.5], 800, 13.0), ("400MB", [-1.0, -0.5, 0.0, 0.5, 1.0, 1.5, 2.0], 1200, 9.0)],

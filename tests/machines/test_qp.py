@@ -37,7 +37,7 @@ def solved(implementation, program, x, tol=1e-12, max_steps=60):
     return x, u
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @BOTH
 @pytest.mark.parametrize("bounds", [6, 4, 0])
 @pytest.mark.parametrize("rank", [6, 2, 0])

@@ -288,6 +288,7 @@ def test_only_a_loss_with_kinks_has_the_same_solutions_in_a_smaller_box():
     assert in_a_smaller_box(problem.replace(loss="squared_epsilon_insensitive"), beta) is None
 
 
+@pytest.mark.thorough
 def test_a_callback_and_an_interruption_end_the_way_through_a_smaller_box(monkeypatch):
     """Which tubes stall, and take that way, is a matter of rounding: some do."""
     monkeypatch.setattr("mklref.certificate.numerical._sharper", lambda *_: None)  # as if there were too many entries

@@ -272,7 +272,7 @@ def test_kernels_of_very_different_scales_take_few_iterations(loss):
     assert taken <= 60
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.thorough
 @pytest.mark.parametrize(("loss", "C", "gap"), [("squared", 1e5, 1e-6), ("pinball", 1e6, 3e-3)])
 def test_a_steep_penalty_magnifies_no_rounding_of_the_dual_norms(loss, C, gap):
     """R* = sum g^179 / 179: the errors of g in a dual point of 1e6 times its norm, or its halves, leave gaps of 0.7."""

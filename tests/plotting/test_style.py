@@ -39,6 +39,7 @@ def test_no_two_entries_of_a_legend_look_alike(solution, rng):
     assert len({tuple(shade) for shade in ax.collections[0].cmap(np.arange(9))}) == 9
 
 
+@pytest.mark.thorough
 def test_legends_have_room_above_a_picture(rng):
     names = [f"rbf:1[the variable with the long name {v}]" for v in range(6)]
     X = rng.normal(size=(40, 2))

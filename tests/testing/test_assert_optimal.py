@@ -251,6 +251,7 @@ def test_absurd_answers_get_a_verdict_and_no_other_error(loss, regularizer, scal
             assert_optimal(problem.replace(regularizer=other), beta, weights=theta, intercept=scale)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("strategy", ["one_vs_rest", "one_vs_one"])
 def test_answers_of_several_machines_are_judged_without_weights_and_with_intercepts(strategy):
     classes = MulticlassProblem(problem_of().kernels, np.arange(24) % 3, regularizer=L2, strategy=strategy)
@@ -364,7 +365,7 @@ def test_claims_that_are_no_numbers_are_malformed():
         assert faults_of(problem, *good, converged=converged) == []
 
 
-@pytest.mark.sampled(12)
+@pytest.mark.sampled(24)
 @pytest.mark.parametrize("unit", [1.0, 1e150])
 @pytest.mark.parametrize("C", [1e-300, 1e-200, 1e160, 1e300])
 @pytest.mark.parametrize("loss", ["hinge", "squared", EpsilonInsensitive(1e200)])

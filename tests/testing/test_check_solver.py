@@ -86,6 +86,7 @@ def test_every_flag_is_used_and_every_case_says_what_it_is():
         assert (case.law is not None) == ("invariant" in case.flags)
 
 
+@pytest.mark.thorough
 def test_flags_are_true():
     for case in select():
         for problem in case.build() if case.law is None else case.build()[:1]:

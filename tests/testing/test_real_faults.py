@@ -267,7 +267,7 @@ def test_an_inexact_machine_at_a_large_C_solves_no_softer_problem(n, tol):
     assert {finding.fault, *finding.others} <= {"machine not solved", "inaccurate"}
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.thorough
 @pytest.mark.parametrize("regularizer", [L1, L2])
 def test_faults_are_named_without_weights(regularizer):
     problem, good = solved("squared", regularizer)
@@ -277,7 +277,7 @@ def test_faults_are_named_without_weights(regularizer):
             assert_optimal(problem, beta)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("loss", LOSS)
 def test_each_loss_names_a_missing_intercept_constraint_and_other_costs(loss):
     problem = problem_of(loss, L43, C=0.4)

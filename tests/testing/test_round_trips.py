@@ -55,7 +55,7 @@ def solved(name: str) -> tuple[Problem, Any]:
     return problem, solve(problem)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("ending", FORMATS)
 @pytest.mark.parametrize("name", STATED)
 def test_problem_and_answer_come_back(name, ending, tmp_path):

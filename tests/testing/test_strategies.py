@@ -110,7 +110,7 @@ def test_points_that_are_not_feasible_are_drawn_too():
     find(drawn, bool, settings=SEARCH)
 
 
-@pytest.mark.sampled(10)
+@pytest.mark.thorough
 @pytest.mark.parametrize("loss", LOSSES)
 def test_every_loss_is_drawn(loss):
     find(problems(max_samples=5), lambda problem: problem.loss.name == loss, settings=SEARCH)
@@ -137,6 +137,7 @@ def test_arguments_restrict_what_is_drawn():
     check()
 
 
+@pytest.mark.thorough
 def test_a_failure_shrinks_to_the_smallest_problem():
     """Planted: nothing with more than three samples is accepted."""
     smallest = find(

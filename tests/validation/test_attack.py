@@ -132,7 +132,7 @@ def attacked(monkeypatch, written):
     return attacked
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults_are_found(monkeypatch, attacked, fault):
     target, home, name, planted, words = FAULTS[fault]

@@ -56,6 +56,7 @@ def Z():
     return np.random.default_rng(0).normal(size=(12, 4))
 
 
+@pytest.mark.thorough
 def test_single_variables_are_the_kernels_of_rank_one(Z):
     thin, dense = SingleVariables(Z), ArrayStack([np.outer(z, z) for z in Z.T])
     theta, v, index = np.array([0.5, 0.0, 2.0, 1.0]), np.arange(12.0), np.array([3, 7])
@@ -286,6 +287,7 @@ def test_expectations_are_readable_and_named_after_experiments(name):
     assert 0 < len(experiment.cells(True)) < 20
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", [path.stem for path in sorted(COMMITTED.glob("*.jsonl"))])
 def test_every_committed_difference_is_explained_and_no_cause_is_idle(name):
     experiment, results, summary = committed(name)

@@ -40,6 +40,7 @@ def test_the_tests_that_run_under_sanitizers_are_there():
     assert [test for test in sanitize.TESTS if not (ROOT / test).is_file()] == []
 
 
+@pytest.mark.thorough
 def test_sanitizers_refuse_to_judge_loops_that_were_not_built_for_them(monkeypatch):
     """As those of an editable installation, which Python would find first."""
     monkeypatch.setattr(sanitize, "build", lambda kind, folder: None)

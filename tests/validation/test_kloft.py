@@ -97,6 +97,7 @@ def test_model_errors_that_go_the_other_way_and_costs_at_an_end_are_seen(rng):
     assert "on 100 % of all data sets" in found["interior"].text
 
 
+@pytest.mark.thorough
 def test_noise_makes_no_claim():
     """Every p is alike, and n changes nothing but the noise: at most about one trial in twenty may pass."""
     names = ("sparse-1", "even-inf", "elsewhere-1", "balanced", "large-even", "large-point", "robust-4")

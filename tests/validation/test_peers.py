@@ -50,6 +50,7 @@ def problem():
     return make_problem(n=14, regularizer=Lp(2), C=2.0, seed=3, degenerate="generic")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("name", "gap"), [("native", 1e-8), ("reference-dual", 1e-8), ("sip", 1e-6), ("svc-loop", 1e-5)]
 )
