@@ -8,27 +8,22 @@ A point of the scaled problem goes back by
 
     beta = kappa beta',     theta = (sigma^2 / kappa) theta',     b = b',     objective = kappa objective'.
 
-With k the mean diagonal entry of the kernels, or of the combined kernel where its trace is given, kappa = C if C k <= 1
-(which makes the costs 1), and else sqrt(C/k), which at d = 2 makes costs and kernels equal in size. Measured on breast
-cancer (13 kernels of unit trace, n = 150, C = 100): SCS needs 0.4 s instead of 80 s, Clarabel and ECOS reach full
-accuracy instead of stopping short of it.
+With k the mean diagonal entry of the kernels, or of the combined kernel where its trace is given, kappa = C if then
+sigma^2 k <= 1 (which makes the costs 1), and else costs and kernels are made equal, C/kappa = sigma^2 k. Measured
+on breast cancer (13 kernels of unit trace, n = 150, C = 100): SCS needs 0.4 s instead of 80 s, Clarabel and ECOS reach
+full accuracy instead of stopping short of it.
 Targets in a unit S of their own are divided by it first: of losses with V(S t, S y) = S^k V'(t, y), where V' is V, or V
 with its tube in that unit, f = S f' gives P(y, V, C) = S^d P(y/S, V', S^{k-d} C). S is a power of two, and 1 where
 targets are of order one. Without it prices, targets of 1e4, are beyond Clarabel and ECOS. Huber's loss is linear beyond
 its delta, which is its unit where targets are larger: S^2 V' would be next to nothing. With an intercept their median
 is taken off before: these losses are functions of y - t.
 
-The elastic net as a penalty and the smoothed root have no degree, but stay in their families: R(a rho) = s R'(rho) with
+Each regulariser says its own law, R(a rho) = s R'(rho) (`Regularizer.in_unit`), with s = a^d and R' = R where it has a
+degree: a stands for sigma, or S, or both, and s for kappa, or S^d, or both. One without a law stays as it is.
 
-    (1-lam) sum rho + lam/2 sum rho^2:   s = (1-lam) a + lam a^2,    lam' = lam a^2 / s
-    sum sqrt(rho^2 + eps^2) - eps:       s = a,                      eps' = eps / a
-
-so that a and s stand for sigma and kappa, or for S and S^d, and R' for R. Others without a degree, of somebody's own,
-stay as they are.
-
-The nu one-class machine has an intercept with a cost of its own. For d > 1.1 kernels K/k give P(K) = S P(K/k) with
-S = k^{d/(2d-2)}, f = S f', of the norms rho = S^{1/d} rho', and b = S b'; an elastic net does the same with
-a = S/sqrt(k), S = s. Its beta sums to 1, so that a cost above 1 is as good as any.
+The nu one-class machine has an intercept with a cost of its own. Kernels K/k give P(K) = S P(K/k), with f = S f' of the
+norms rho = a rho', b = S b', S = s = a sqrt(k): at d > 1.1 S = k^{d/(2d-2)}. Its beta sums to 1, so that a cost above 1
+is as good as any.
 
 Gram matrices enter through factors of numerical rank, K_m = L_m L_m' with L_m (n, r_m), so that
 
@@ -40,6 +35,8 @@ A plain quadratic form of a low-rank Gram matrix is refused by cvxpy or takes mi
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
@@ -53,7 +50,7 @@ from mklref.exceptions import SolverFailure
 from mklref.kernels.stack import KernelStack
 from mklref.losses import EpsilonInsensitive, Huber, Loss, OneClass, Pinball, Squared, SquaredEpsilonInsensitive
 from mklref.problem import Point, dual_norms
-from mklref.regularizers import ConcaveBlock, ElasticNet, Regularizer, RootPlusLinear, SmoothedRoot
+from mklref.regularizers import Regularizer
 
 P = TypeVar("P", Point, SignedPoint)
 
@@ -85,7 +82,8 @@ class Scaling:
         if problem.loss.targets == "real" and (self.centre, self.scores) != (0.0, 1.0):
             name = _UNITS[type(problem.loss)][1]
             tube = {name: getattr(problem.loss, name) / self.scores} if name else {}
-            changes |= {"y": (problem.y - self.centre) / self.scores, "loss": replace(problem.loss, **tube)}
+            y, C = (problem.y - self.centre) / self.scores, problem.C / self.cost  # C V(0, y') may be beyond 1e308
+            changes |= {"y": y, "C": C, "loss": replace(problem.loss, **tube)}
         return problem.replace(**changes) if changes else problem
 
     def costs(self, costs: Array) -> Array:
@@ -94,83 +92,60 @@ class Scaling:
 
     def restore(self, point: P) -> P:
         """The point of the original problem."""
-        weights = self.factor**2 * self.scores ** (2 - self.order) / self.cost * point.weights
-        beta = self.cost * self.scores ** (self.order - 1) * point.dual_coef
+        norm, unit = self.factor * self.scores, self.value / self.scores
+        weights = norm * (norm / self.value) * point.weights
         b = point.intercept if (self.centre, self.scores) == (0.0, 1.0) else self.centre + self.scores * point.intercept
-        restored = point._replace(dual_coef=beta, weights=weights, intercept=b)
+        restored = point._replace(dual_coef=unit * point.dual_coef, weights=weights, intercept=b)
         if isinstance(point, SignedPoint):  # the slack is of the unit of beta beta'
-            return restored._replace(slack=(self.cost * self.scores ** (self.order - 1)) ** 2 * point.slack)
+            return restored._replace(slack=unit**2 * point.slack)
         return restored
-
-
-@np.errstate(over="ignore", under="ignore")  # what leaves the range of double precision is no unit
-def balanced(problem: Any) -> Scaling:
-    """The scaling for this C and these kernels, or none where the problem does not allow it."""
-    centre, scores, order = _unit_of_targets(problem)
-    trace = problem.trace if problem.signed else float(problem.kernels.traces().mean())
-    diagonal = trace / problem.n_samples
-    if problem.intercept_cost:
-        return _of_one_class(problem, diagonal)
-    if not _norm_worth(problem.regularizer, 1.0):
-        return Scaling(centre=centre)
-    unit, regularizer = _in_unit(problem.regularizer, scores)
-    C = problem.C * (scores**order / unit)
-    if not 0.0 < C < math.inf:
-        scores, unit, regularizer, C = 1.0, 1.0, problem.regularizer, problem.C
-    # Neither product nor quotient leaves the range of double precision before the roots are taken.
-    cost = C / max(1.0, math.sqrt(C) * math.sqrt(diagonal))
-    factor = _norm_worth(regularizer, cost)
-    cost, regularizer = _in_unit(regularizer, factor)
-    inner = None if regularizer is problem.regularizer else regularizer
-    return Scaling(cost * (unit / scores**order), factor, scores, order, centre, regularizer=inner)
 
 
 _FLAT = 1.1
 """Degree of R up to which R* is so steep, of degree d/(d-1), that on kernels of mean diagonal 1 next to nothing is
 left of the value, which is -R*: measured, more is lost at 1.05 and less at 1.11."""
+_LEAST, _FINEST = -500, 2**40
+"""Norms are sought between 2^-500 and 2^500, and these exponents up to 2^-40."""
 
 
-def _of_one_class(problem: Any, diagonal: float) -> Scaling:
-    """Kernels of mean diagonal 1 where R allows it, and costs up to 2."""
+@np.errstate(over="ignore", under="ignore")  # what leaves the range of double precision is no unit
+def balanced(problem: Any) -> Scaling:
+    """The scaling for this C and these kernels, or none where the problem does not allow it."""
+    trace = problem.trace if problem.signed else float(problem.kernels.traces().mean())
+    diagonal = trace / problem.n_samples
+    if problem.intercept_cost:
+        return _of_one_class(problem, math.sqrt(diagonal))
+    centre, S, order = _unit_of_targets(problem)
+    found = _least_norm(problem, lambda a, s: s / S**order * max(1.0, (a / S) ** 2 * diagonal) >= problem.C)
+    if found is None:
+        return Scaling(centre=centre)
+    a, s, regularizer = found
+    return Scaling(s / S**order, a / S, S, order, centre, regularizer=regularizer)
+
+
+def _of_one_class(problem: Any, slope: float) -> Scaling:
+    """Kernels of mean diagonal 1 where R allows it, s/a being the root of that diagonal, and costs up to 2."""
     R, most = problem.regularizer, 2.0 if isinstance(problem.loss, OneClass) else math.inf
-    match R:
-        case ElasticNet(lam=lam, form="tikhonov") | ConcaveBlock(g=RootPlusLinear(lam=lam)):
-            # s/a, which is 1 at a = 1. On kernels of mean diagonal up to (1 - lam)^2 f = 0 is optimal.
-            slope = max(min(1.0, 2.0 * (1.0 - lam)), math.sqrt(diagonal))
-            scores, regularizer = _in_unit(R, (slope - (1.0 - lam)) / lam)
-            return Scaling(factor=1.0 / slope, scores=scores, most=most, regularizer=regularizer)
-    d = R.degree or 1.0
-    scores = float(np.power(diagonal, 0.5 * d / (d - 1.0))) if d > _FLAT else 0.0
-    if not 0.0 < scores < math.inf:
+    # On kernels of mean diagonal up to the square of the slope at 0 f = 0 is optimal. At a = 1 R is R', and s/a is 1.
+    least = max(slope, min(1.0, 2.0 ** (1 - _LEAST) * (R.in_unit(2.0**_LEAST) or (0.0,))[0]))
+    steep = R.supercoercive and (R.degree or 2.0) > _FLAT
+    found = _least_norm(problem, lambda a, s: s >= least * a) if steep else None
+    if found is None:
         return Scaling(most=most)
-    return Scaling(factor=diagonal**-0.5, scores=scores, most=most)
+    a, s, regularizer = found
+    return Scaling(factor=a / s, scores=s, most=most, regularizer=regularizer)
 
 
-_TINY, _HUGE, _BELOW_ONE = float(np.finfo(float).tiny), float(np.finfo(float).max), float(np.nextafter(1.0, 0.0))
+def _least_norm(problem: Any, enough: Callable[[float, float], bool]) -> Any:
+    """The least a with R(a rho) = s R'(rho) that is `enough(a, s)`, as are all above; s, and R' if not R. Or None."""
 
+    def reached(exponent: int) -> tuple[float, float, Regularizer | None] | None:
+        R, a = problem.regularizer, 2.0 ** (exponent / _FINEST)
+        s, other = R.in_unit(a) or (math.nan, R)
+        return (a, s, None if other is R else other) if enough(a, s) else None
 
-def _in_unit(regularizer: Regularizer, a: float) -> tuple[float, Regularizer]:
-    """s and R' with R(a rho) = s R'(rho); R' is R where it is homogeneous."""
-    match regularizer:
-        case ElasticNet(lam=lam, form="tikhonov") | ConcaveBlock(g=RootPlusLinear(lam=lam)):
-            slope = (1.0 - lam) + lam * a
-            share = min(max(lam * a / slope, _TINY), _BELOW_ONE)
-            net = isinstance(regularizer, ElasticNet)
-            return a * slope, ElasticNet(share) if net else ConcaveBlock(RootPlusLinear(share))
-        case ConcaveBlock(g=SmoothedRoot(epsilon=epsilon)):
-            return a, ConcaveBlock(SmoothedRoot(min(max(epsilon / a, _TINY), _HUGE)))
-    assert regularizer.degree is not None
-    return float(np.power(a, regularizer.degree)), regularizer
-
-
-def _norm_worth(regularizer: Regularizer, s: float) -> float:
-    """a with R(a rho) = s R'(rho), 0 where there is no such R'. Of a root it is at least epsilon: else R' cancels."""
-    match regularizer:
-        case ElasticNet(lam=lam, form="tikhonov") | ConcaveBlock(g=RootPlusLinear(lam=lam)):
-            return 2.0 * s / ((1.0 - lam) + math.hypot(1.0 - lam, 2.0 * math.sqrt(lam) * math.sqrt(s)))
-        case ConcaveBlock(g=SmoothedRoot(epsilon=epsilon)):
-            return max(s, epsilon)
-    return 0.0 if regularizer.degree is None else s ** (1.0 / regularizer.degree)
+    least = _LEAST * _FINEST
+    return reached(least + bisect_left(range(least, -least), True, key=lambda exponent: reached(exponent) is not None))
 
 
 _UNITS: dict[type[Loss], tuple[int, str]] = {
@@ -181,7 +156,7 @@ _UNITS: dict[type[Loss], tuple[int, str]] = {
     Pinball: (1, ""),
 }
 """The order k of a loss in the unit of its targets, and which of its parameters is in that unit, too."""
-_OF_ORDER_ONE, _MOST = 3.0, 300.0
+_OF_ORDER_ONE, _LARGEST = 3.0, 300.0
 """Exponents of 2: up to the first the unit is 1, and up to the second its powers, and tubes in it, are numbers."""
 _LAST_BITS = 16 * float(np.finfo(float).eps)
 """Of the largest target: targets that differ by less are constant, and have no unit."""
@@ -201,8 +176,8 @@ def _unit_of_targets(problem: Any) -> tuple[float, float, int]:
     if isinstance(problem.loss, Huber):
         size = min(size, tube)
     exponent = round(math.log2(size)) if size > rounding else 0
-    known = not tube or abs(math.log2(tube)) < _MOST
-    return centre, 2.0**exponent if known and _OF_ORDER_ONE < abs(exponent) < _MOST else 1.0, order
+    known = not tube or abs(math.log2(tube)) < _LARGEST
+    return centre, 2.0**exponent if known and _OF_ORDER_ONE < abs(exponent) < _LARGEST else 1.0, order
 
 
 @dataclass(frozen=True)

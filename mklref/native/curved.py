@@ -39,6 +39,7 @@ from mklref.machines.cholesky import factorised, substituted
 from mklref.machines.loops import QuadraticProgram
 from mklref.regularizers import Regularizer
 from mklref.regularizers.norms import LowRank, quotient
+from mklref.regularizers.rescaled import Rescaled
 
 _FIRST, _FACTOR, _LAST = 1.0 / 3.0, 0.25, 5e-8
 """epsilon of the relatives. At a factor of 0.1 groups take 0.86 of the time, but penalties that are all but sparse 5 %
@@ -70,7 +71,10 @@ def curved_step(
     steps, they are weights on the way; the value is theirs, so that no decrease is promised that they do not make.
     """
     W, g = compressed(W), np.sqrt(Q[0])
-    alike = regularizer.in_unit(float((centre * g).max()))
+    norm = float((centre * g).max())
+    s, other = regularizer.in_unit(norm) or (1.0, regularizer)
+    alone = other is regularizer or other.smoothed(_FIRST) is other or not 0.0 < s < np.inf
+    alike = regularizer if alone else Rescaled.of(other, norm, s)
     members = relatives(alike)
     bend = bends(Q[0], W, centre)
     if len(Q) > 1 or members[0].dual_scale(g) < 1.0:

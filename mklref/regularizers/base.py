@@ -190,9 +190,13 @@ class Regularizer(Stated, ABC):
         """The member of the family nearest to this one that is as smooth as p = 1 + epsilon; itself if it is."""
         return self
 
-    def in_unit(self, norm: float) -> Regularizer:
-        """The same R, written so that `smoothed` suits norms of this order; itself in a family without a scale."""
-        return self
+    @np.errstate(over="ignore", under="ignore")
+    def in_unit(self, norm: float) -> tuple[float, Regularizer] | None:
+        """s and R' with R(norm rho) = s R'(rho), so that R*(g) = s R'*(norm g / s); None where R has no such relative.
+
+        Conic solvers see R', and it is R' that is `smoothed`. Where R has a degree d it is norm^d and R itself.
+        """
+        return None if self.degree is None else (float(np.power(norm, self.degree)), self)
 
     def sharpened(self) -> Regularizer | None:
         """The regulariser with kinks that this one barely smooths, so that their optima nearly agree; or None."""
@@ -264,9 +268,10 @@ def require_regularizer(regularizer: Regularizer, kernels: int) -> None:
             _require_equal(law, regularizer.value(theta * g) + R_star, float(theta @ g**2))
             law = f"value and conjugate {of} contradict R(rho) + R*(g) >= rho'g"
             _require_equal(law, R + R_star, max(R + R_star, float(rho @ g)))
-            if (d := regularizer.degree) is not None:
-                law = f"value and degree {of} contradict R(2 rho) = 2^{d:g} R(rho)"
-                _require_equal(law, regularizer.value(2.0 * rho), 2.0**d * R)
+            if (unit := regularizer.in_unit(2.0)) is not None:
+                law = f"value and {'in_unit' if regularizer.degree is None else 'degree'} {of} contradict "
+                law += f"R(2 rho) = {unit[0]:g} R'(rho) with R' = {unit[1]}"
+                _require_equal(law, regularizer.value(2.0 * rho), unit[0] * unit[1].value(rho))
             if regularizer.weight_form == "min":
                 theta = touched * (1.0 - 1e-9)
                 law = f"value, weight_penalty and weights_from_norms {of} contradict R = 1/2 sum rho_m^2/theta_m + psi"

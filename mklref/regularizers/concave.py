@@ -32,6 +32,7 @@ from mklref.regularizers.norms import (
     Polyhedral,
     block_exponent,
     conjugate_exponent,
+    net_in_unit,
     quotient,
 )
 
@@ -200,6 +201,16 @@ class ConcaveBlock(Regularizer):
         if np.isinf(self.conjugate(g)):
             return min(1.0, 2.0 * float(self.g.derivative(np.ones(1))[0]) / top)
         return 1.0
+
+    def in_unit(self, norm: float) -> tuple[float, Regularizer] | None:
+        """As of the elastic net; s = norm and epsilon/norm of a smoothed root, but below epsilon it would cancel."""
+        match self:  # no class of one's own that changes something
+            case ConcaveBlock(g=RootPlusLinear(lam=lam)):
+                s, lam = net_in_unit(lam, norm)
+                return s, ConcaveBlock(RootPlusLinear(lam))
+            case ConcaveBlock(g=SmoothedRoot(epsilon=epsilon)) if epsilon <= norm and epsilon / norm:
+                return norm, ConcaveBlock(SmoothedRoot(epsilon / norm))
+        return super().in_unit(norm)
 
     def smoothed(self, epsilon: float) -> ConcaveBlock:
         g = self.g.smoothed(epsilon)

@@ -9,8 +9,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref._validate import check_field, checked_choice
 from mklref.regularizers.base import Regularizer
-from mklref.regularizers.norms import FEASIBILITY, LowRank, Polyhedral, quotient
-from mklref.regularizers.rescaled import Rescaled
+from mklref.regularizers.norms import FEASIBILITY, LowRank, Polyhedral, net_in_unit, quotient
 
 
 @dataclass(frozen=True)
@@ -143,10 +142,9 @@ class ElasticNet(Regularizer):
         """`ElasticNet(epsilon)` where lam is less: R* is as steep as 1/lam."""
         return self if self.lam >= epsilon else ElasticNet(epsilon, self.form)
 
-    def in_unit(self, norm: float) -> Regularizer:
+    def in_unit(self, norm: float) -> tuple[float, Regularizer] | None:
         """Its linear and its square part weigh (1-lam) norm and lam norm^2 there, in Tikhonov form."""
-        whole = (1.0 - self.lam) + self.lam * norm
-        share = self.lam * norm / whole
-        if self.form == "ivanov" or not 0.0 < share < 1.0:
-            return self
-        return Rescaled.of(ElasticNet(share), norm, norm * whole)
+        if self.form == "ivanov" or not isinstance(self, ElasticNet):  # a class of one's own that changes something
+            return super().in_unit(norm)
+        s, lam = net_in_unit(self.lam, norm)
+        return s, ElasticNet(lam)

@@ -25,7 +25,7 @@ NEARLY_ONE = 1.1
 """Up to this p a solution for p = 1 may lead on where steps for p stall: g^{2/(p-1)} is so steep that the rounding of g
 decides."""
 
-_TINY = float(np.finfo(float).tiny)
+_TINY, _BELOW_ONE = float(np.finfo(float).tiny), float(np.nextafter(1.0, 0.0))
 _LEAST_UNIT = 1e-100
 """Of weights: squares divided by it, twice, are within double precision."""
 
@@ -55,6 +55,12 @@ def quotient(x: Array, y: Array) -> Array:
     """x/y for x, y >= 0, and 0 where y is 0 or too small to divide by."""
     divisible = y > _TINY
     return np.divide(x, y, out=np.zeros_like(x), where=divisible)
+
+
+def net_in_unit(lam: float, norm: float) -> tuple[float, float]:
+    """s = (1-lam) a + lam a^2 and lam' = lam a^2/s in (0, 1), for which an elastic net is R(a rho) = s R'(rho)."""
+    slope = (1.0 - lam) + lam * norm
+    return norm * slope, min(_BELOW_ONE, max(_TINY, lam * norm / slope))
 
 
 def power_sum(x: Array, exponent: float) -> float:

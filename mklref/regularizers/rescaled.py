@@ -102,6 +102,9 @@ class Rescaled(Regularizer):
         diagonal, rows, scale = inner
         return LowRank(self._outer(self._outer(diagonal)) / self.factor, self._outer(rows), scale / self.factor)
 
+    def weights_jacobian(self, g: Array) -> Array:
+        return self._outer(self._outer(self.base.weights_jacobian(self._inner(g))).T) / self.factor
+
     def dual_scale(self, g: Array) -> float:
         return self.base.dual_scale(self._inner(g))
 

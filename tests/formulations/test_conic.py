@@ -79,7 +79,7 @@ def test_a_scaled_problem_has_the_scaled_value_and_point(regularizer, C):
     problem = make_problem(seed=2, C=C, regularizer=regularizer)
     scaling = balanced(problem)
     diagonal = problem.kernels.traces().mean() / 25
-    assert scaling.cost == pytest.approx(C if C * diagonal <= 1 else np.sqrt(C / diagonal))
+    assert C / scaling.cost == pytest.approx(max(1.0, scaling.factor**2 * diagonal))
     scaled = make_problem(seed=2, C=C / scaling.cost, regularizer=regularizer)
     scaled = scaled.replace(kernels=scaling.factor**2 * scaled.kernels.dense())
     rng = np.random.default_rng(1)
@@ -192,9 +192,15 @@ def test_losses_of_ones_own_and_tubes_beyond_all_units_stay_in_the_unit_of_their
         assert balanced(problem.replace(y=1e4 * problem.y)).scores == 1.0
     for size in (0.0, 1e-300, 1e120):
         assert balanced(problem.replace(y=size * problem.y, loss="squared")).scores == 1.0
-    tiny = make_problem(loss="pinball:0.3", seed=2, C=1e-250, regularizer=Lp(2))  # C/S is 0
-    assert balanced(tiny.replace(y=2.0**290 * tiny.y)).scores == 1.0
-    assert balanced(tiny.replace(y=2.0**290 * tiny.y, C=1.0)).scores >= 2.0**290
+
+
+@pytest.mark.parametrize(("loss", "size", "C"), [("pinball:0.3", 2.0**290, 1e-250), ("squared", 1e-5, 1e308)])
+def test_targets_and_costs_at_opposite_ends_of_double_precision_are_of_order_one(loss, size, C):
+    """Of the first C/S is 0; of the second the loss of f = 0 was beyond double precision in the unit of the targets."""
+    problem = make_problem(loss=loss, seed=2, regularizer=Lp(2))
+    problem = problem.replace(y=size * problem.y, C=C)
+    assert 0.1 < np.abs(balanced(problem).stated(problem).y).max() < 10.0
+    assert (balanced(problem).costs(problem.costs)).min() > 0.9
 
 
 def test_a_scaling_is_in_the_range_of_double_precision_where_C_times_the_kernels_is_not():
@@ -208,8 +214,12 @@ def test_what_cannot_be_scaled_is_left_alone():
         def value(self, rho):
             return super().value(rho)
 
+    class Curve(RootPlusLinear):
+        def value(self, x):
+            return super().value(x)
+
     assert balanced(make_problem(C=7.0, regularizer=Own(0.3))) == Scaling()
-    for regularizer in (Own(0.3), Power(1.1)):
+    for regularizer in (Own(0.3), ConcaveBlock(Curve(0.3)), ConcaveBlock(SmoothedRoot(0.3)), Power(1.1)):
         assert balanced(make_problem(loss="one_class", regularizer=regularizer)) == Scaling(most=2.0)
 
 

@@ -8,8 +8,8 @@ from itertools import product
 
 import numpy as np
 import pytest
-from makers import FAMILIES, PAIRS, SCALE, M, make_problem
-from regularizers.laws import CONVEX_LAWS, LAWS, points
+from makers import ALIGNED, FAMILIES, PAIRS, SCALE, M, make_problem
+from regularizers.laws import CONVEX_LAWS, LAWS, in_domain, points
 
 from mklref import certify
 from mklref.exceptions import InvalidParameter, InvalidType, NotApplicable
@@ -42,8 +42,9 @@ def test_laws(regularizer, law):
 
 
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
-def test_laws_of_a_factor_whose_jacobian_has_rows(law):
-    law(Rescaled.of(Lp(2), SCALE, 1.3), M)
+@pytest.mark.parametrize("base", [Lp(2), Mahalanobis(ALIGNED)], ids=str)
+def test_laws_of_a_factor_whose_jacobian_has_rows(base, law):
+    law(Rescaled.of(base, SCALE, 1.3), M)
 
 
 @pytest.mark.sampled(9)
@@ -345,14 +346,25 @@ def test_nothing_of_degree_one_goes_with_the_nu_machine(regularizer):
         make_problem(loss="one_class", M=M, regularizer=regularizer)
 
 
-@pytest.mark.parametrize("norm", [1e-8, 0.3, 1e5])
-@pytest.mark.parametrize("form", ["tikhonov", "ivanov"])
-def test_an_elastic_net_in_another_unit_is_the_same(norm, form):
-    net, rho = ElasticNet(0.3, form), norm * np.array([0.0, 0.5, 2.0])
-    same, g = net.in_unit(norm), 0.7 + np.array([0.0, 0.1, 2.0]) * min(norm, 1.0)
-    assert same.value(rho) == pytest.approx(net.value(rho), rel=1e-12)
-    assert same.weights_from_norms(rho) == pytest.approx(net.weights_from_norms(rho), rel=1e-12)
-    assert same.weight_penalty(net.weights_from_norms(rho)) == pytest.approx(
-        net.weight_penalty(net.weights_from_norms(rho)), rel=1e-9
-    )
-    assert same.conjugate(g) == pytest.approx(net.conjugate(g), rel=1e-6)
+IN_UNITS = (*FAMILIES, Lp(1), Lp(1.7), Fixed(SCALE), *(ElasticNet(lam) for lam in (1e-9, 1 - 1e-9)))
+
+
+@pytest.mark.parametrize("norm", [1e-30, 1e-8, 0.3, 1.0, 1e5, 1e30])
+@pytest.mark.parametrize("regularizer", IN_UNITS, ids=str)
+def test_a_regularizer_in_another_unit_is_the_same(regularizer, norm):
+    """R(norm rho) = s R'(rho), and what follows: R*(g) = s R'*(norm g / s), theta(norm rho) = norm^2/s theta'(rho)."""
+    if norm < 0.4 and regularizer == ConcaveBlock(SmoothedRoot(0.4)):
+        assert regularizer.in_unit(norm) is None  # where g' would cancel
+        return
+    s, other = regularizer.in_unit(norm)
+    there = Rescaled.of(other, norm, s)
+    assert type(other) is type(regularizer)
+    for x in points(M):
+        rho, theta = norm * x, there.weights_from_norms(norm * x)
+        assert there.value(rho) == pytest.approx(regularizer.value(rho), rel=1e-11)
+        np.testing.assert_allclose(theta, regularizer.weights_from_norms(rho), rtol=1e-6, atol=1e-12 * theta.max())
+        g = in_domain(regularizer, s / norm * x)  # next to a threshold, its difference cancels
+        assert there.conjugate(g) == pytest.approx(regularizer.conjugate(g), rel=1e-6)
+        if regularizer.weight_form == "min":
+            psi = regularizer.weight_penalty(0.5 * theta)
+            assert there.weight_penalty(0.5 * theta) == pytest.approx(psi, rel=1e-9, abs=1e-12 * s)
