@@ -204,6 +204,7 @@ WRONG = [
     (Halves(), "weights_from_dual", lambda right, g: [1] * len(g), "weights_from_dual .* is of type list; .* float64"),
     (Halves(), "weights_from_norms", lambda right, rho: 2.0 * right, r"R = 1/2 sum rho_m"),
     (Halves(), "weight_penalty", lambda right, theta: 0.0, r"R = 1/2 sum rho_m"),
+    (Halves(), "in_unit", lambda right, norm: (norm, Halves()), r"value and in_unit .* R\(2 rho\) = 2 R'\(rho\)"),
     (Halves(), "weights_jacobian", lambda right, g: np.eye(4), "weights_jacobian .* in q and not in g"),
     (Halves(), "weights_jacobian", lambda right, g: np.diag(0.48 / g), "contradicts weights_from_dual"),
     (Halves(), "weights_jacobian", lambda right, g: np.diag(0.5 / g)[::-1], "contradicts weights_from_dual"),
@@ -225,7 +226,7 @@ def test_a_class_that_contradicts_itself_is_refused_by_the_problem(right, method
 
 
 def test_a_degree_that_is_inherited_by_another_value_is_refused():
-    with pytest.raises(InvalidParameter, match=r"value and degree .* contradict R\(2 rho\) = 2\^2 R\(rho\)"):
+    with pytest.raises(InvalidParameter, match=r"value and degree .* contradict R\(2 rho\) = 4 R'\(rho\)"):
         make_problem(seed=3, regularizer=type("Square", (Halves,), {"degree": 2.0})())
 
 
