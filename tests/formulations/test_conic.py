@@ -194,7 +194,9 @@ def test_losses_of_ones_own_and_tubes_beyond_all_units_stay_in_the_unit_of_their
         assert balanced(problem.replace(y=size * problem.y, loss="squared")).scores == 1.0
 
 
-@pytest.mark.parametrize(("loss", "size", "C"), [("pinball:0.3", 2.0**290, 1e-250), ("squared", 1e-5, 1e308)])
+@pytest.mark.parametrize(
+    ("loss", "size", "C"), [("pinball:0.3", 2.0**290, 1e-250), ("epsilon_insensitive:1e-9", 1.8e-5, 1.7e308)]
+)
 def test_targets_and_costs_at_opposite_ends_of_double_precision_are_of_order_one(loss, size, C):
     """Of the first C/S is 0; of the second the loss of f = 0 was beyond double precision in the unit of the targets."""
     problem = make_problem(loss=loss, seed=2, regularizer=Lp(2))
