@@ -25,6 +25,7 @@ from mklref._conic.scaling import Factors, balanced, factorize, left_out
 from mklref._names import names_of_both
 from mklref._threads import filtering
 from mklref._validate import checked_flag, checked_number, shown
+from mklref.certificate.bounds import unit_of
 from mklref.exceptions import FalseClaim, InvalidParameter, InvalidType, NotApplicable, SolverFailure
 from mklref.formulations import FORMULATIONS, Formulation, as_formulation
 from mklref.problem import Problem, in_a_smaller_box
@@ -230,10 +231,9 @@ class Compiled:
     def _failure(self, failures: Sequence[Exception], options: Mapping[str, Any]) -> SolverFailure:
         """What all solvers said; a claim of infeasibility or unboundedness if none said anything else."""
         less = f", or leave out the options {', '.join(options)}" if options else ""
-        own = self.formulation.name
-        others = ", ".join(name for name in formulations(self.problem) if name != own)
+        others = ", ".join(name for name in formulations(self.problem) if name != self.formulation.name)
         text = (
-            f"no solver solved formulation {own!r}: {'; '.join(map(str, failures))}. "
+            f"no solver solved formulation {self.formulation.name!r}: {'; '.join(map(str, failures))}. "
             f"Try another {f'formulation ({others})' if others else 'solver'}, normalise the kernels{less}."
         )
         claims = [failure.claim for failure in failures if isinstance(failure, FalseClaim)]
@@ -241,10 +241,11 @@ class Compiled:
 
     def _solve_with(self, solver: str, problem: Any, tol: float, polish: bool, options: dict[str, Any]) -> Any:
         started = time.perf_counter()
-        engine = Engine(solver, options)
+        unit = sum(unit_of(machine.problem) for machine in problem.machines)
+        engine = Engine(solver, options, unit / self.scaling.value)
         point = self.scaling.restore(self._point(engine, problem))
         value = engine.value * self.scaling.value
-        lacking = left_out(problem, point, self.factors, self.scaling.factor) > LARGEST_DOUBT * abs(value)
+        lacking = left_out(problem, point, self.factors, self.scaling.factor) > LARGEST_DOUBT * max(abs(value), unit)
         said = {"value": value, "claimed": cp.OPTIMAL_INACCURATE if lacking else engine.claimed}
 
         def solution(facts: dict[str, Any], raw: Any = None) -> Any:
@@ -295,9 +296,9 @@ class Compiled:
 class Engine:
     """Solves cvxpy programs with one solver and keeps count."""
 
-    def __init__(self, solver: str, options: dict[str, Any] | None = None) -> None:
-        self.solver = solver
-        self.options = options or {}
+    def __init__(self, solver: str, options: dict[str, Any] | None = None, unit: float = 0.0) -> None:
+        self.solver, self.options = solver, options or {}
+        self.unit = unit  # with which values are compared where the optimum is 0
         self.second_order = False
         """Whether second-order cones take the place of power cones in every program."""
         self.counters: dict[str, float] = {"compile_seconds": 0.0, "solve_seconds": 0.0, "programs": 0.0}
@@ -321,7 +322,7 @@ class Engine:
         self.counters["programs"] += 1
         # The solver's own optimum: cvxpy's `value` is evaluated at the point, where ||v||^2/theta may be infinite.
         self.value = float(program.solution.opt_val)
-        if claimed == cp.OPTIMAL and doubt(program) > LARGEST_DOUBT:
+        if claimed == cp.OPTIMAL and doubt(program, self.unit) > LARGEST_DOUBT:
             claimed = cp.OPTIMAL_INACCURATE
         self.claimed = self.claimed if self.claimed == cp.OPTIMAL_INACCURATE else claimed
 
@@ -360,18 +361,18 @@ def _of_solver(error: BaseException) -> bool:
     return own or type(error).__name__ == "PanicException"  # of pyo3, which has no name to import
 
 
-def doubt(program: Any) -> float:
+def doubt(program: Any, unit: float = 0.0) -> float:
     """How far the value that a solver states may be from the optimum of its program by the point that it returns.
 
     The point misses the constraints by r, which is worth the multipliers times |r|, and the objective at the point may
-    be another than the stated one, where the point misses cones that cvxpy has put between; relative to the value. Of a
-    program that is wrong, but solved, both are as small as of a right one. 0 where the objective is not finite at the
-    point: then nothing is known.
+    be another than the stated one, where the point misses cones that cvxpy has put between; relative to the value,
+    or to the unit if that is more. Of a program that is wrong, but solved, both are as small as of a right one. 0 where
+    the objective is not finite at the point: then nothing is known.
     """
     with np.errstate(all="ignore"):
         stated, at_point = float(program.solution.opt_val), float(np.asarray(program.objective.value))
         worth = abs(stated - at_point) + sum(map(_worth, program.constraints))
-        share = worth / abs(stated) if stated else 0.0
+        share = worth / max(abs(stated), unit) if stated or unit else 0.0
     return share if np.isfinite(share) else 0.0
 
 

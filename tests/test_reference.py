@@ -298,9 +298,20 @@ def test_a_solver_whose_own_point_contradicts_its_value_does_not_stand_by_it(mon
     assert reference.doubt(program) == pytest.approx((0.007 + 0.007) / 7.0, rel=1e-3)
     x.value = np.array([1.0, 3.0 + 0.007])
     assert reference.doubt(program) == pytest.approx(0.014 / 7.0, rel=1e-3)
-    monkeypatch.setattr(reference, "doubt", lambda program: 3e-6)
+    assert reference.doubt(program, unit=1400.0) == pytest.approx(1e-5, rel=1e-3)
+    monkeypatch.setattr(reference, "doubt", lambda program, unit: 3e-6)
     engine(program)
     assert engine.claimed == "optimal_inaccurate"
+
+
+@pytest.mark.parametrize("loss", ["squared", "pinball:0.3", "huber:1"])
+@pytest.mark.parametrize("solver", ["CLARABEL", "ECOS"])
+def test_beside_an_optimum_of_0_a_solver_stands_by_a_value_that_is_0_in_the_unit_of_the_problem(loss, solver):
+    problem = make_problem(loss=loss, seed=1, regularizer=Lp(2))
+    problem = problem.replace(y=np.full(problem.n_samples, 3.0))
+    found = reference.solve(problem, "mixed_norm", solver=solver)
+    assert (found.claimed, found.status) == ("optimal", Status.OPTIMAL)
+    assert abs(found.value) <= 1e-6 * found.certificate.unit
 
 
 def test_factors_of_another_kind_are_refused(problem):
