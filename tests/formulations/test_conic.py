@@ -221,7 +221,7 @@ def test_what_cannot_be_scaled_is_left_alone():
             return super().value(x)
 
     assert balanced(make_problem(C=7.0, regularizer=Own(0.3))) == Scaling()
-    for regularizer in (Own(0.3), ConcaveBlock(Curve(0.3)), ConcaveBlock(SmoothedRoot(0.3)), Power(1.1)):
+    for regularizer in (Own(0.3), ConcaveBlock(Curve(0.3)), ConcaveBlock(SmoothedRoot(0.3)), Power(1.05)):
         assert balanced(make_problem(loss="one_class", regularizer=regularizer)) == Scaling(most=2.0)
     Own.in_unit = lambda self, norm: ElasticNet(self.lam).in_unit(norm)  # unless it says how
     for given in ({"C": 7.0}, {"loss": "one_class"}):
