@@ -131,9 +131,7 @@ def _of_one_class(problem: Any, least: float) -> Scaling:
     slope = max(least, float(g.max()), min(1.0, 2.0 ** (1 - _LEAST) * (R.in_unit(2.0**_LEAST) or (0.0,))[0]))
     steep = least > 0.0 and R.supercoercive and (R.degree or 2.0) > _FLAT
     found = _least_norm(problem, lambda a, s: s >= slope * a) if steep else None
-    if found is None:
-        return Scaling(most=most)
-    a, s, regularizer = found
+    a, s, regularizer = found or (1.0, 1.0, None)
     return Scaling(factor=a / s, scores=s, most=most, regularizer=regularizer)
 
 

@@ -71,8 +71,7 @@ def curved_step(
     steps, they are weights on the way; the value is theirs, so that no decrease is promised that they do not make.
     """
     W, g = compressed(W), np.sqrt(Q[0])
-    norm = float((centre * g).max())
-    s, other = regularizer.in_unit(norm) or (1.0, regularizer)
+    s, other = regularizer.in_unit(norm := float((centre * g).max())) or (1.0, regularizer)
     alone = other is regularizer or other.smoothed(_FIRST) is other or not 0.0 < s < np.inf
     alike = regularizer if alone else Rescaled.of(other, norm, s)
     members = relatives(alike)

@@ -192,10 +192,7 @@ class Regularizer(Stated, ABC):
 
     @np.errstate(over="ignore", under="ignore")
     def in_unit(self, norm: float) -> tuple[float, Regularizer] | None:
-        """s and R' with R(norm rho) = s R'(rho), so that R*(g) = s R'*(norm g / s); None where R has no such relative.
-
-        Conic solvers see R', and it is R' that is `smoothed`. Where R has a degree d it is norm^d and R itself.
-        """
+        """s and R' with R(norm rho) = s R'(rho), R*(g) = s R'*(norm g / s), for conic solvers to see R'. Or None."""
         return None if self.degree is None else (float(np.power(norm, self.degree)), self)
 
     def sharpened(self) -> Regularizer | None:
