@@ -125,10 +125,11 @@ def balanced(problem: Any) -> Scaling:
 
 def _of_one_class(problem: Any, least: float) -> Scaling:
     """g = 1 of the beta of equal entries where R allows it, s/a being that g, `least` without it; and costs up to 2."""
-    g = dual_norms(problem, np.full(problem.n_samples, problem.intercept_cost / problem.n_samples))
+    equal = np.full(problem.n_samples, problem.intercept_cost / problem.n_samples)
+    g = math.sqrt(len(equal)) * least if problem.signed else float(dual_norms(problem, equal).max())
     R, most = problem.regularizer, 2.0 if isinstance(problem.loss, OneClass) else math.inf
     # On kernels of mean diagonal up to the square of the slope at 0 f = 0 is optimal. At a = 1 R is R', and s/a is 1.
-    slope = max(least, float(g.max()), min(1.0, 2.0 ** (1 - _LEAST) * (R.in_unit(2.0**_LEAST) or (0.0,))[0]))
+    slope = max(least, g, min(1.0, 2.0 ** (1 - _LEAST) * (R.in_unit(2.0**_LEAST) or (0.0,))[0]))
     steep = least > 0.0 and R.supercoercive and (R.degree or 2.0) > _FLAT
     found = _least_norm(problem, lambda a, s: s >= slope * a) if steep else None
     a, s, regularizer = found or (1.0, 1.0, None)
