@@ -2,18 +2,18 @@
 
 With scores f = L v + b and the dual term in the form -linear'beta + absolute |beta|_1 + sum curvature beta_i^2/(2 c_i)
 on a box, let beta = base + E u, 0 <= u <= w, where E is the identity or its negative, or (I, -I) if there is a kink at
-0. The path solves, with h = f + curvature beta/c - linear,
+0. The path solves, with h = f + curvature beta/c - linear and multipliers s of d = u, and t of d = w - u for finite w,
 
     E'h + absolute - s + t = 0,        u s = tau,        (w - u) t = tau.
 
-Linearised, with left sides u s = m, (w - u) t = k, and s, t, u eliminated,
+Linearised, with left sides d s = m for both ends, and s, t, u eliminated,
 
-    dbeta = D (r - df),      B = s/u + t/(w - u),      S = sum_legs 1/B,      D = S/(1 + curvature S/c),
-    D r = sum_legs E a/B / (1 + curvature S/c),        a = m/u - k/(w - u) - E'h - absolute.
+    dbeta = D (r - df),      B = sum_ends s/d,      S = sum_legs 1/B,      D = S/(1 + curvature S/c),
+    D r = sum_legs E a/B / (1 + curvature S/c),     a = sum_ends m/d d' - E'h - absolute,      d' = 1 or -1.
 
-A first step has m = k = 0; it says how far tau may fall, and what it leaves of the products: the second one has
-m = tau - du ds and k = tau + du dt (Mehrotra). What is added to it moves products that a longer step would leave
-outside of [tau/10, 10 tau] to the nearer end (Gondzio 1996).
+A first step has m = 0; it says how far tau may fall, and what it leaves of the products: the second one has
+m = tau - dd ds (Mehrotra). What is added to it moves products that a longer step would leave outside of
+[tau/10, 10 tau] to the nearer end (Gondzio 1996).
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ _WIDTH = 10.0
 
 
 class BoxSamples(Quadratic):
-    """u, s and t of shape (legs, n); t only where w is finite."""
+    """u of shape (legs, n), and the multipliers s of its one or two ends, (ends, legs, n): s and t."""
 
     ends = True
-    _state = ("f", "beta", "u", "s", "t")
+    _state = ("f", "beta", "u", "s")
 
     def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
         super().__init__(loss, y, costs)
@@ -47,19 +47,19 @@ class BoxSamples(Quadratic):
             above = np.isfinite(lower)
             self.sign = np.where(above, 1.0, -1.0)[None]
             self.base, self.w = np.where(above, lower, upper), (upper - lower)[None]
-        self.pairs, self.kinked = len(self.w) * (2 if self.bounded else 1), self.curvature == 0.0
-        self.u, self.s, self.t = (np.zeros_like(self.w) for _ in range(3))
-        self.du, self.ds, self.dt, self.eu, self.es, self.et = (np.zeros_like(self.w) for _ in range(6))
-        self.a, self.barrier = np.zeros_like(self.w), np.ones_like(self.w)
+        self.side = np.array([1.0, -1.0] if self.bounded else [1.0])[:, None, None]
+        """How the distance from each end changes with u."""
+        self.pairs, self.kinked = len(self.w) * len(self.side), self.curvature == 0.0
+        self.u, self.du, self.eu, self.a = (np.zeros_like(self.w) for _ in range(4))
+        self.s, self.ds, self.es = (np.zeros((len(self.side), *self.w.shape)) for _ in range(3))
+        self.barrier = np.ones_like(self.w)
         """a and B of the first step, which `linear` finds and the others use."""
 
     def begin(self, where: Any, tau: float) -> None:
         """tau/u - tau/(w - u) = E'h + absolute, each leg by itself."""
-        (x, slope), w = self._slopes(where), self.w[:, where]
-        u = _central(x, slope, w, tau) if self.bounded else _half_line(x, slope, tau)
-        self.u[:, where], self.s[:, where] = u, tau / u
-        if self.bounded:
-            self.t[:, where] = tau / (w - u)
+        x, slope = self._slopes(where)
+        self.u[:, where] = _central(x, slope, self.w[:, where], tau) if self.bounded else _half_line(x, slope, tau)
+        self.s[..., where] = tau / self._distances(where)
         self._follow(where)
 
     def rounded(self, where: slice, width: float, near: bool = False) -> tuple[Array, Array]:
@@ -83,107 +83,73 @@ class BoxSamples(Quadratic):
 
     def settle(self, where: Any) -> Array:
         before = self.u[:, where]
-        self.u[:, where] = np.where(self._slopes(where)[0] > 0.0, 0.0, self.w[:, where])
-        self._follow(where)
+        self.unsettle(where, np.where(self._slopes(where)[0] > 0.0, 0.0, self.w[:, where]))
         return before
 
     def unsettle(self, where: Any, before: Array) -> None:
         self.u[:, where] = before
         self._follow(where)
 
+    def linear(self, where: slice) -> tuple[Array, Array]:
+        self.barrier[:, where] = (self.s[..., where] / self._distances(where)).sum(axis=0)
+        self.a[:, where] = a = -self.sign[:, where] * self._pull(where) - self.absolute
+        shrink, compliance = self._stiffness(where)
+        return shrink * compliance, self._answer(where, shrink, a)
+
+    def first(self, where: slice, df: Array) -> tuple[float, Array, Array, Array]:
+        """As `Samples`; with m = 0 is s dd + d ds = -d s."""
+        d, s, side = self._distances(where), self.s[..., where], self.side
+        shrink, compliance = self._stiffness(where)
+        du = self._legs(where, self.a[:, where], shrink, compliance, df)
+        share = side * du / d
+        ds = -s * (1.0 + share)
+        self.du[:, where], self.ds[..., where] = du, ds
+        worst = max(0.0, -float(share.min(initial=0.0)), 1.0 + float(share.max(initial=-1.0)))
+        product, crossed = _over_ends(d * s), _over_ends(side * du * ds)
+        by_tau, bend = (self._answer(where, shrink, a.sum(axis=0)) for a in (side / d, -side * share * ds))
+        return worst, np.array([product, -product, crossed]), by_tau, bend
+
+    def second(self, where: slice, df: Array, tau: float, trial: float) -> tuple[float, Array]:
+        d, s, side = self._distances(where), self.s[..., where], self.side
+        shrink, compliance = self._stiffness(where)
+        m = tau - side * self.du[:, where] * self.ds[..., where]
+        du = self._legs(where, sum(side * m / d, self.a[:, where]), shrink, compliance, df)
+        ds = (m - s * (side * du)) / d - s
+        more = centring((d + trial * (side * du)) * (s + trial * ds), tau)
+        self.du[:, where], self.ds[..., where], self.es[..., where], self.df[where] = du, ds, more, df
+        return inverse_length(-side * du / d, -ds / s), self._answer(where, shrink, (side * more / d).sum(axis=0))
+
+    def third(self, where: slice, df: Array) -> float:
+        d, s, side, m = self._distances(where), self.s[..., where], self.side, self.es[..., where]
+        eu = self._legs(where, (side * m / d).sum(axis=0), *self._stiffness(where), df)
+        es = (m - s * (side * eu)) / d
+        self.eu[:, where], self.es[..., where], self.more[where] = eu, es, df
+        return inverse_length(-side * (self.du[:, where] + eu) / d, -(self.ds[..., where] + es) / s)
+
+    def move(self, where: slice, length: float, centred: bool) -> None:
+        for value, change, more in (
+            (self.u, self.du, self.eu),
+            (self.s, self.ds, self.es),
+            (self.f, self.df, self.more),
+        ):
+            value[..., where] += length * (change[..., where] + more[..., where] if centred else change[..., where])
+        self._follow(where)
+
+    def sums(self, where: Any) -> Array:
+        sums = super().sums(where)
+        sums[1] = _over_ends(self._distances(where) * self.s[..., where])
+        return sums
+
+    def _distances(self, where: Any) -> Array:
+        """d of each end, (ends, legs, k): u, and w - u."""
+        u = self.u[:, where]
+        return np.stack([u, self.w[:, where] - u]) if self.bounded else u[None]
+
     def _slopes(self, where: Any) -> tuple[Array, Array]:
         """x and slope: the derivative of what each leg minimises is x + slope u."""
         slope = self.curvature / self.costs[where]
         f = self.f[where] + slope * self.base[where] - self.linear_term[where]
         return self.sign[:, where] * f + self.absolute, slope
-
-    def linear(self, where: slice) -> tuple[Array, Array]:
-        barrier = self.s[:, where] / self.u[:, where]
-        if self.bounded:
-            barrier += self.t[:, where] / (self.w[:, where] - self.u[:, where])
-        a = -self.sign[:, where] * self._pull(where) - self.absolute
-        self.barrier[:, where], self.a[:, where] = barrier, a
-        shrink, compliance = self._stiffness(where)
-        return shrink * compliance, self._answer(where, shrink, a)
-
-    def first(self, where: slice, df: Array) -> tuple[float, Array, Array, Array]:
-        """As `Samples`; with m = k = 0 is s du + u ds = -u s, and (w - u) dt - t du = -(w - u) t."""
-        u, s = self.u[:, where], self.s[:, where]
-        shrink, compliance = self._stiffness(where)
-        du = self._legs(where, self.a[:, where], shrink, compliance, df)
-        share = du / u
-        ds = -s * (1.0 + share)
-        self.du[:, where], self.ds[:, where] = du, ds
-        worst = max(0.0, -float(share.min(initial=0.0)), 1.0 + float(share.max(initial=-1.0)))
-        product, crossed = float(np.sum(u * s)), float(np.sum(du * ds))
-        inverse, bend = 1.0 / u, -share * ds
-        if self.bounded:
-            t, room = self.t[:, where], self.w[:, where] - u
-            share = du / room
-            dt = -t * (1.0 - share)
-            self.dt[:, where] = dt
-            worst = max(worst, float(share.max(initial=0.0)), 1.0 - float(share.min(initial=1.0)))
-            product, crossed = product + float(np.sum(room * t)), crossed - float(np.sum(du * dt))
-            inverse, bend = inverse - 1.0 / room, bend - share * dt
-        along = np.array([product, -product, crossed])
-        return worst, along, self._answer(where, shrink, inverse), self._answer(where, shrink, bend)
-
-    def second(self, where: slice, df: Array, tau: float, trial: float) -> tuple[float, Array]:
-        u, s, before = self.u[:, where], self.s[:, where], self.du[:, where]
-        shrink, compliance = self._stiffness(where)
-        m = tau - before * self.ds[:, where]
-        a = self.a[:, where] + m / u
-        if self.bounded:
-            t, room = self.t[:, where], self.w[:, where] - u
-            k = tau + before * self.dt[:, where]
-            a -= k / room
-        du = self._legs(where, a, shrink, compliance, df)
-        ds = (m - s * du) / u - s
-        worst, more = inverse_length(-du / u, -ds / s), centring((u + trial * du) * (s + trial * ds), tau)
-        self.es[:, where], change = more, more / u
-        if self.bounded:
-            dt = (k + t * du) / room - t
-            self.dt[:, where] = dt
-            worst = max(worst, inverse_length(du / room, -dt / t))
-            more = centring((room - trial * du) * (t + trial * dt), tau)
-            self.et[:, where] = more
-            change -= more / room
-        self.du[:, where], self.ds[:, where], self.df[where] = du, ds, df
-        return worst, self._answer(where, shrink, change)
-
-    def third(self, where: slice, df: Array) -> float:
-        u, s = self.u[:, where], self.s[:, where]
-        m = self.es[:, where]
-        a = m / u
-        if self.bounded:
-            t, room = self.t[:, where], self.w[:, where] - u
-            k = self.et[:, where]
-            a = a - k / room
-        eu = self._legs(where, a, *self._stiffness(where), df)
-        es = (m - s * eu) / u
-        worst = inverse_length(-(self.du[:, where] + eu) / u, -(self.ds[:, where] + es) / s)
-        if self.bounded:
-            et = (k + t * eu) / room
-            self.et[:, where] = et
-            worst = max(worst, inverse_length((self.du[:, where] + eu) / room, -(self.dt[:, where] + et) / t))
-        self.eu[:, where], self.es[:, where], self.more[where] = eu, es, df
-        return worst
-
-    def move(self, where: slice, length: float, centred: bool) -> None:
-        steps = [(self.u, self.du, self.eu), (self.s, self.ds, self.es)]
-        if self.bounded:
-            steps.append((self.t, self.dt, self.et))
-        for value, change, more in steps:
-            value[:, where] += length * (change[:, where] + more[:, where] if centred else change[:, where])
-        self.f[where] += length * (self.df[where] + self.more[where] if centred else self.df[where])
-        self._follow(where)
-
-    def sums(self, where: Any) -> Array:
-        u, sums = self.u[:, where], super().sums(where)
-        sums[1] = np.sum(u * self.s[:, where])
-        if self.bounded:
-            sums[1] += np.sum((self.w[:, where] - u) * self.t[:, where])
-        return sums
 
     def _follow(self, where: Any) -> None:
         self.beta[where] = self.base[where] + _over_legs(self.sign[:, where] * self.u[:, where])
@@ -209,6 +175,11 @@ class BoxSamples(Quadratic):
 def _over_legs(values: Array) -> Array:
     """The sum over the legs, most often of one."""
     return np.asarray(values[0] if len(values) == 1 else values.sum(axis=0))
+
+
+def _over_ends(values: Array) -> float:
+    """The sum over all samples, one end after the other."""
+    return float(sum(np.sum(each) for each in values))
 
 
 def centring(products: Array, tau: float) -> Array:

@@ -96,28 +96,18 @@ class Shard:
         With `digits` = 2, or where that costs little, everything is computed in float64; with 1 or 0, L'DL in float32;
         with 0 also the products of this step with rows in float32, for which the next look at all rows makes up.
         """
-        P, r = len(self.machines), self.stack.rank
-        grams, vectors = np.zeros((P, r + 1, r + 1)), np.zeros((P, r + 1, 3))
-        little = self.follows(digits)
+        r, little = self.stack.rank, self.follows(digits)
         pulls, sums = self._advanced(length, centred)
         share = len(self) / (self.n * largest)
         most = 0.0 if r * r * self.n < _LITTLE else _NEGLIGIBLE
         least = [_threshold(D, most * min(share, float(D.sum()))) for D in self.D]
         everything = slice(0, None)
-        drawn = [self._drawn(p, everything, weights, rows * len(self) / self.n) for p in range(P)]
-        products = self._products(little or digits == 2)
-        read = 0
+        drawn = [self._drawn(p, everything, weights, rows * len(self) / self.n) for p in range(len(self.D))]
+        made = self._systems(little or digits == 2)
         for p, where, own in self.owns():
-            D, beta = drawn[p][where], self.machines[p].samples.beta[where]
-            large = least[p] <= D
-            D = np.where(large, D, 0.0)
-            made = self.transposed(own, pulls[p][where], np.maximum(beta, 0.0), np.minimum(beta, 0.0), D)
-            vectors[p] += made[:3].T
-            grams[p, -1] += made[3]
-            read += int(np.count_nonzero(large))
-            products[p].add(own, D, large)
-        _fill(grams, products)
-        return Total((grams, vectors, sums, np.array([float(read)])))
+            D = drawn[p][where]
+            self._add(made, p, where, own, pulls[p][where], np.where(least[p] <= D, D, 0.0))
+        return Total((*_Gram.together(made), sums, np.array([sum(one.read for one in made)])))
 
     def evaluate(
         self, v: Array, b: Array, width: float, weights: Array, rows: float, digits: int, near: bool = False
@@ -127,29 +117,29 @@ class Shard:
         The first of the vectors is 0 unless `near`, see `Samples.rounded`. The last two numbers are the rows read for
         L'DL, and the samples with D > 0.
         """
-        P, r = len(self.machines), self.stack.rank
-        grams, vectors, sums = np.zeros((P, r + 1, r + 1)), np.zeros((P, r + 1, 3)), np.zeros((P, SUMS))
-        products = self._products(self.follows(digits) or digits == 2)
-        told = np.zeros(2)
+        made, sums = self._systems(self.follows(digits) or digits == 2), np.zeros((len(self.machines), SUMS))
+        between = 0.0
         for p, where, own in self.owns():
             samples = self.machines[p].samples
             samples.f[where] = self.product(own, v[p]) + b[p]
             self.D[p][where], pull = samples.rounded(where, width, near)
             sums[p] += samples.sums(where)
-            D = self._drawn(p, where, weights, rows * own.shape[0] / self.n)
-            beta, large = samples.beta[where], D > 0.0
-            made = self.transposed(own, pull, np.maximum(beta, 0.0), np.minimum(beta, 0.0), D)
-            vectors[p] += made[:3].T
-            grams[p, -1] += made[3]
-            told += np.array([np.count_nonzero(large), np.count_nonzero(self.D[p][where])])
-            products[p].add(own, D, large)
-        _fill(grams, products)
-        return Total((grams, vectors, sums, told))
+            between += np.count_nonzero(self.D[p][where])
+            self._add(made, p, where, own, pull, self._drawn(p, where, weights, rows * own.shape[0] / self.n))
+        return Total((*_Gram.together(made), sums, np.array([sum(one.read for one in made), between])))
 
-    def _products(self, double: bool) -> list[_Gram]:
+    def _systems(self, double: bool) -> list[_Gram]:
         """An empty L'DL for each machine."""
         kind = np.dtype(np.float64 if double else np.float32)
         return [_Gram(self.stack.rank, self.stack.sparse, kind) for _ in self.machines]
+
+    def _add(self, made: list[_Gram], p: int, where: slice, rows: Any, pull: Array, D: Array) -> None:
+        """Some samples of a machine, with their rows, D r and D."""
+        beta = self.machines[p].samples.beta[where]
+        sums = self.transposed(rows, pull, np.maximum(beta, 0.0), np.minimum(beta, 0.0), D)
+        made[p].vectors += sums[:3].T
+        made[p].border += sums[3]
+        made[p].add(rows, D)
 
     def advance(self, length: float, centred: bool, digits: int) -> Total:
         """The step alone."""
@@ -295,21 +285,29 @@ class Shard:
 
 
 class _Gram:
-    """sum of L'DL over blocks: in one dtype over a few of them, and in float64 over all."""
+    """sum of [L 1]'D[L 1] over blocks: in one dtype over a few of them, and in float64 over all; and vectors beside."""
 
     def __init__(self, rank: int, sparse: bool, kind: np.dtype[Any]) -> None:
         self.sparse, self.kind, self.count = sparse, kind, 0
-        self.sum = np.zeros((rank, rank))
+        self.sum, self.border, self.vectors = np.zeros((rank, rank)), np.zeros(rank + 1), np.zeros((rank + 1, 3))
         self.recent = None if sparse else np.zeros((rank, rank), dtype=kind, order="F")
         self.waiting: Any = None if sparse else np.empty((_TOGETHER, rank), dtype=kind)
         """Rows of D^{1/2}L that have not been multiplied yet; many at a time are faster."""
-        self.filled = 0
+        self.filled, self.read = 0, 0.0
 
-    def add(self, rows: Any, D: Array, large: Any) -> None:
-        """A block; D is 0 in rows where it is not large, which are left out if they are many."""
-        if not large.any():
+    @staticmethod
+    def together(machines: Sequence[_Gram]) -> tuple[Array, Array]:
+        """(P, r + 1, r + 1), and the vectors (P, r + 1, 3)."""
+        return np.stack([one.total() for one in machines]), np.stack([one.vectors for one in machines])
+
+    def add(self, rows: Any, D: Array) -> None:
+        """A block, without the rows where D is 0 if these are many."""
+        large = D > 0.0
+        count = np.count_nonzero(large)
+        self.read += count
+        if not count:
             return
-        if np.count_nonzero(large) < _WORTH * len(D):
+        if count < _WORTH * len(D):
             rows, D = rows[large], D[large]
         root = np.sqrt(D)[:, None]
         if self.sparse:
@@ -334,26 +332,22 @@ class _Gram:
             self._flush()
 
     def total(self) -> Array:
-        """The sum, symmetric."""
-        if self.recent is None:
-            return self.sum
-        if self.filled:
-            self._multiply()
-        self._flush()
-        lower = np.tril(self.sum)
-        return np.asarray(lower + np.tril(lower, -1).T)
+        """The sum, symmetric, (r + 1, r + 1); the last row and column are those of the intercept."""
+        made = np.empty((len(self.border), len(self.border)))
+        made[-1] = made[:, -1] = self.border
+        made[:-1, :-1] = self.sum
+        if self.recent is not None:
+            if self.filled:
+                self._multiply()
+            self._flush()
+            lower = np.tril(self.sum)
+            made[:-1, :-1] = lower + np.tril(lower, -1).T
+        return made
 
     def _flush(self) -> None:
         assert self.recent is not None
         self.sum += self.recent
         self.recent[:] = 0.0
-
-
-def _fill(grams: Array, products: Sequence[_Gram]) -> None:
-    """L'DL beside the last row and column, which becomes the last column as well."""
-    for gram, product in zip(grams, products, strict=True):
-        gram[:-1, :-1] = product.total()
-        gram[:-1, -1] = gram[-1, :-1]
 
 
 def _slices(n: int, step: int) -> list[slice]:

@@ -36,9 +36,9 @@ def test_sums_of_many_rows_are_those_of_their_definition(kind, sparse, rng):
     D[:2100] *= np.arange(2100) % 3 == 0  # of the first blocks few rows count
     made = shard._Gram(3, sparse, np.dtype(kind))
     for block in np.split(np.arange(20_000), range(700, 20_000, 700)):
-        made.add(csr_array(L[block]) if sparse else L[block].astype(kind), D[block], D[block] > 0.0)
+        made.add(csr_array(L[block]) if sparse else L[block].astype(kind), D[block])
     expected = (D[:, None] * L).T @ L
-    assert np.abs(made.total() - expected).max() <= (1e-12 if kind == "f8" else 1e-5) * expected.max()
+    assert np.abs(made.total()[:-1, :-1] - expected).max() <= (1e-12 if kind == "f8" else 1e-5) * expected.max()
 
 
 @pytest.mark.parametrize("loss", ["pinball:0.3", "epsilon_insensitive:0"])

@@ -131,32 +131,32 @@ def test_steps_of_samples_with_ends_solve_their_lines(loss, rng):
     one, form = samples_for(loss, y, costs), loss.quadratic_dual(y)
     one.f[:] = 2.0 * rng.normal(size=n)
     one.begin(ALL, tau)
-    room = one.w - one.u if one.bounded else np.ones_like(one.u)
+    side = one.side
 
-    def line(f, u, s, t, legs=np.add.reduce):
+    def line(f, u, s, legs=np.add.reduce):
         beta = one.base + legs(one.sign * u)
-        return one.sign * (f + form.curvature * beta / costs - form.linear) + form.absolute - s + t
+        pull = one.sign * (f + form.curvature * beta / costs - form.linear) + form.absolute
+        return pull - np.sum(side * s, axis=0)
 
-    assert one.u * one.s == pytest.approx(tau)
-    assert not one.bounded or room * one.t == pytest.approx(tau)
-    assert line(one.f, one.u, one.s, one.t, legs=np.asarray) == pytest.approx(0.0, abs=1e-9)  # each leg by itself
+    def distances():
+        return np.stack([one.u, one.w - one.u][: len(side)])
+
+    assert distances() * one.s == pytest.approx(tau)
+    assert line(one.f, one.u, one.s, legs=np.asarray) == pytest.approx(0.0, abs=1e-9)  # each leg by itself
     one.u[:] = rng.uniform(0.05, 0.95, one.u.shape) * (one.w if one.bounded else one.u)
-    one.s *= rng.uniform(0.5, 2.0, one.u.shape)
-    one.t *= rng.uniform(0.5, 2.0, one.u.shape)
+    one.s *= rng.uniform(0.5, 2.0, one.s.shape)
     one._follow(ALL)
-    room = one.w - one.u if one.bounded else room
-    here = one.u.copy(), one.s.copy(), one.t.copy()
-    left, (u, s, t) = line(one.f, *here), here
+    u, s, d = one.u.copy(), one.s.copy(), distances()
+    left = line(one.f, u, s)
 
-    def solved(df, change, m, k, left):
-        """Whether a change of u, s and t keeps what is to be left of the lines, and of the products."""
-        du, ds, dt = change
-        assert line(one.f + df, u + du, s + ds, t + dt) - line(one.f, u, s, t) == pytest.approx(-left, abs=1e-9)
-        assert s * du + u * ds == pytest.approx(m)
-        assert room * dt - t * du == pytest.approx(k if one.bounded else 0.0)
+    def solved(df, change, m, left):
+        """Whether a change of u and s keeps what is to be left of the lines, and of the products."""
+        du, ds = change
+        assert line(one.f + df, u + du, s + ds) - line(one.f, u, s) == pytest.approx(-left, abs=1e-9)
+        assert s * side * du + d * ds == pytest.approx(m)
 
     def reached(change, worst):
-        ratios = [-change[0] / u, -change[1] / s] + ([change[0] / room, -change[2] / t] if one.bounded else [])
+        ratios = np.concatenate([-side * change[0] / d, -change[1] / s])
         assert worst == pytest.approx(np.maximum(0.0, np.max(ratios, axis=(0, 1))))
 
     def each(method, df, *arguments):
@@ -164,36 +164,33 @@ def test_steps_of_samples_with_ends_solve_their_lines(loss, rng):
         said = [method(slice(i, i + 1), df[i : i + 1], *arguments) for i in range(n)]
         return np.transpose([np.hstack(one if isinstance(one, tuple) else [one]) for one in said])
 
-    def centring(m, k):
-        return [np.clip(np.clip(p, tau / 10.0, 10.0 * tau) - p, -10.0 * tau, 10.0 * tau) for p in (m, k)]
-
     D, pull = one.linear(ALL)
     df = rng.normal(size=n)
     worst, *along, by_tau, bend = each(one.first, df)
-    affine = du, ds, dt = one.du.copy(), one.ds.copy(), one.dt.copy()
-    solved(df, affine, -s * u, -room * t, left)
+    affine = du, ds = one.du.copy(), one.ds.copy()
+    solved(df, affine, -s * d, left)
     reached(affine, worst)
     for length in (0.3, 1.0):
-        products = np.sum((u + length * du) * (s + length * ds)) + np.sum((room - length * du) * (t + length * dt))
+        products = np.sum((d + length * side * du) * (s + length * ds))
         assert np.sum(along, axis=1) @ [1.0, length, length**2] == pytest.approx(products)
     df = rng.normal(size=n)
     worst, change = each(one.second, df, tau, trial)
-    step = one.du.copy(), one.ds.copy(), one.dt.copy()
-    solved(df, step, tau - du * ds - s * u, tau + du * dt - room * t, left)
+    step = one.du.copy(), one.ds.copy()
+    solved(df, step, tau - side * du * ds - s * d, left)
     reached(step, worst)
     assert (one.sign * step[0]).sum(axis=0) == pytest.approx(pull + tau * by_tau + bend - D * df)
     more = rng.normal(size=n)
-    m, k = centring((u + trial * step[0]) * (s + trial * step[1]), (room - trial * step[0]) * (t + trial * step[2]))
+    there = (d + trial * side * step[0]) * (s + trial * step[1])
     (worst,) = each(one.third, more)
-    added = one.eu.copy(), one.es.copy(), one.et.copy()
-    solved(more, added, m, k, 0.0)
+    added = one.eu.copy(), one.es.copy()
+    solved(more, added, np.clip(np.clip(there, tau / 10.0, 10.0 * tau) - there, -10.0 * tau, 10.0 * tau), 0.0)
     assert (one.sign * added[0]).sum(axis=0) == pytest.approx(change - D * more)
     both = [a + b for a, b in zip(step, added, strict=True)]
     reached(both, worst)
     f, length = one.f.copy(), 0.5 / max(worst.max(), 1.0)
     one.move(ALL, length, centred=True)
     assert one.f == pytest.approx(f + length * (df + more))
-    for before, after, moved in zip(here, (one.u, one.s, one.t), both, strict=True):
+    for before, after, moved in zip((u, s), (one.u, one.s), both, strict=True):
         assert after == pytest.approx(before + length * moved)
 
 
@@ -310,7 +307,7 @@ def test_a_look_that_leaves_out_nobody_leaves_beta_where_steps_had_taken_it():
     assert told[:, 0].tolist() == [400.0, 134.0]
     for (samples, _), old in zip(shard.machines, before, strict=True):
         assert np.any(samples.clearance(slice(None)) > 1.5)
-        assert all(np.array_equal(getattr(samples, name), getattr(old, name)) for name in ("beta", "u", "s", "t"))
+        assert all(np.array_equal(getattr(samples, name), getattr(old, name)) for name in ("beta", "u", "s"))
 
 
 def test_a_round_with_a_rounder_loss_is_its_newton_system():
