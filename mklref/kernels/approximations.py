@@ -14,6 +14,7 @@ import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import deepcopy
+from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -124,19 +125,19 @@ class TransformedStack(FactorStack):
 
 
 def _kept(stack: T, dtype: Any) -> T:
-    """The same stack with its rows in memory, side by side."""
+    """The same stack with its rows in memory, side by side, or sparse."""
     try:
         kind = stack.dtype if dtype is None else np.dtype(dtype)
     except (TypeError, ValueError):
         kind = np.dtype(object)
     if kind not in (np.float32, np.float64):
         raise InvalidParameter(f"dtype = {shown(dtype)}; factors are float32 or float64.")
-    if stack.sparse:
-        return stack
-    rows = np.empty((stack.shape[1], stack.rank), dtype=kind)
-    for start, stop in stack.blocks():
+    n = stack.shape[1]
+    rows: Any = stack.read(0, n).astype(kind) if stack.sparse else np.empty((n, stack.rank), dtype=kind)
+    for start, stop in () if stack.sparse else stack.blocks():
         rows[start:stop] = stack.read(start, stop)
-    kept = type(stack)(np.split(rows, np.cumsum(stack.ranks)[:-1], axis=1), stack.names)
+    cuts = pairwise([0, *np.cumsum(stack.ranks).tolist()])
+    kept = type(stack)([rows[:, a:b] for a, b in cuts], stack.names)
     kept.makers, kept.sample_names = stack.makers, stack.sample_names
     return kept
 

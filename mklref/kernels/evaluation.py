@@ -174,8 +174,9 @@ class Block:
     """
 
     def __init__(self, X: Samples, Z: Samples | None = None, rows: Any = None, columns: Any = None) -> None:
-        sides = (X, rows), (X if Z is None else Z, columns)
-        self._sides = [(samples, slice(None) if index is None else index) for samples, index in sides]
+        self.rows, self.columns = (slice(None) if index is None else index for index in (rows, columns))
+        """The numbers of the samples on both sides."""
+        self._sides = (X, self.rows), (X if Z is None else Z, self.columns)
         self._whole = Z is None and rows is None and columns is None
         self._equal = None if Z is not None or self._whole else _equal(rows, columns, len(X))
         self._shared: dict[str, tuple[Columns, FloatArray]] = {}

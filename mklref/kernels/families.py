@@ -14,7 +14,7 @@ from typing import Any, overload
 import numpy as np
 
 from mklref._typing import Array
-from mklref._validate import as_array, checked_flag, checked_integer, checked_real, require_unmasked, several, shown
+from mklref._validate import as_array, checked_flag, checked_integer, require_unmasked, several, shown
 from mklref.exceptions import InvalidInput, InvalidParameter
 from mklref.kernels.base import Kernel, KernelFamily, Union
 from mklref.kernels.columns import per_variable
@@ -59,7 +59,7 @@ def gaussian(widths: float | Sequence[float] | Array) -> KernelFamily:
     InvalidType, InvalidParameter
         A width that is no number in [1e-150, 1e150].
     """
-    return on_all_variables([Gaussian(width) for width in _widths(widths)], "widths")
+    return on_all_variables([Gaussian(width) for width in _listed(widths)], "widths")
 
 
 def laplacian(widths: float | Sequence[float] | Array) -> KernelFamily:
@@ -68,9 +68,9 @@ def laplacian(widths: float | Sequence[float] | Array) -> KernelFamily:
     Raises
     ------
     InvalidType, InvalidParameter
-        A width that is no number in (0, inf).
+        A width that is no number in [1e-300, 1e300].
     """
-    return on_all_variables([Laplacian(width) for width in _widths(widths)], "widths")
+    return on_all_variables([Laplacian(width) for width in _listed(widths)], "widths")
 
 
 def function(kernel: Callable[[Array, Array], Any]) -> KernelFamily:
@@ -93,10 +93,6 @@ def on_all_variables(kernels: Sequence[Kernel], argument: str) -> KernelFamily:
     if not kernels:
         raise InvalidParameter(f"{argument} is empty; give at least one.")
     return kernels[0] if len(kernels) == 1 else Union(tuple(kernels))
-
-
-def _widths(widths: Any) -> list[float]:
-    return [checked_real("width", width, "give numbers in (0, inf).") for width in _listed(widths)]
 
 
 def _listed(values: Any) -> list[Any]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mklref._typing import Array, FloatArray
 from mklref._validate import check_field
-from mklref.exceptions import InvalidInput, InvalidParameter
+from mklref.exceptions import InvalidInput
 from mklref.kernels.base import BlockKernel, Kernel
 from mklref.kernels.evaluation import EXP_ERROR
 from mklref.kernels.validation import checked_gram
@@ -90,10 +90,7 @@ class Gaussian(BlockKernel):
     width: float
 
     def __post_init__(self) -> None:
-        if not 1e-150 <= self.width <= 1e150:  # its square fits float64
-            raise InvalidParameter(
-                f"width = {self.width!r} must lie in [1e-150, 1e150]: exp(-||x - z||^2 / (2 width^2))."
-            )
+        check_field(self, "width", "[1e-150, 1e150]", "exp(-||x - z||^2 / (2 width^2)).")
 
     @property
     def rate(self) -> float:
@@ -122,8 +119,7 @@ class Laplacian(BlockKernel):
     width: float
 
     def __post_init__(self) -> None:
-        if not 1e-300 <= self.width <= 1e300:
-            raise InvalidParameter(f"width = {self.width!r} must lie in [1e-300, 1e300]: exp(-|x - z| / width).")
+        check_field(self, "width", "[1e-300, 1e300]", "exp(-|x - z| / width).")
 
     @property
     def rate(self) -> float:

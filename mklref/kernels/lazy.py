@@ -123,13 +123,11 @@ class LazyStack(OnSamples, KernelStack):
         return self._samples[precision]
 
     def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
-        n, some = self.shape[1], indices(kernels, len(self), "kernels")
-        rows = slice(None) if rows is None else indices(rows, n)
-        columns = None if columns is None else indices(columns, n)
-        return self.entries(Block(self.samples("float64"), None, rows, columns), rows, columns, some)
+        index = (slice(None) if which is None else indices(which, self.shape[1]) for which in (rows, columns))
+        return self.entries(Block(self.samples("float64"), None, *index), indices(kernels, len(self), "kernels"))
 
-    def entries(self, block: Block, rows: Any, columns: Any, kernels: Any) -> FloatArray:
-        """K_m[rows, columns] of these kernels from that block, in its precision."""
+    def entries(self, block: Block, kernels: Any) -> FloatArray:
+        """These kernels on a block, in its precision."""
         dtype = block.dtype
         out = np.empty((len(kernels), *block.shape), dtype)
         place = {int(m): k for k, m in enumerate(kernels)}
@@ -139,9 +137,9 @@ class LazyStack(OnSamples, KernelStack):
             block.exponentials(run, values)
             out[[place[m] for m in run.members]] = values
         for m in others:
-            out[place[m]] = self.values(block, m, rows, columns)
+            out[place[m]] = self.values(block, m)
         self.count(out.size)
-        self.require_finite(out, rows, columns, kernels)
+        self.require_finite(out, block, kernels)
         return out
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
@@ -155,9 +153,8 @@ class LazyStack(OnSamples, KernelStack):
         images, h = np.zeros((len(kernels), width)), rows_at_once(len(v), width)
         with blas_threads(), closing(Steps(self.progress and len(v) > h, "evaluating", -(-len(v) // h))) as steps:
             for first in range(0, len(v), h):
-                index = rows[first : first + h]
-                block = Block(self.samples("float64"), None, index, columns)
-                self.add_rows(block, index, kernels, v[first : first + h], images, columns)
+                block = Block(self.samples("float64"), None, rows[first : first + h], columns)
+                self.add_rows(block, kernels, v[first : first + h], images)
                 steps.advance()
         return images
 
@@ -167,8 +164,8 @@ class LazyStack(OnSamples, KernelStack):
         return float(min(k, h + -(-k // h)))
 
     @np.errstate(over="ignore", under="ignore", invalid="ignore")
-    def add_rows(self, block: Block, index: Any, kernels: Any, v: Array, images: Array, columns: Any = None) -> None:
-        """images[k] += sum_i v_i K_m[index_i, columns] for each of the kernels m, from the block of these entries."""
+    def add_rows(self, block: Block, kernels: Any, v: Array, images: Array) -> None:
+        """images[k] += v'K_m of the block for each of the kernels m."""
         place, width = {int(m): k for k, m in enumerate(kernels)}, block.shape[1]
         runs, others = self._by_runs(kernels)
         for run in runs:
@@ -176,32 +173,31 @@ class LazyStack(OnSamples, KernelStack):
             block.dots(run, v, sums)
             images[[place[m] for m in run.members]] += sums
         for m in others:
-            images[place[m]] += v @ self.values(block, m, index, columns)
-        self.count(len(kernels) * len(index) * width)
+            images[place[m]] += v @ self.values(block, m)
+        self.count(len(kernels) * len(v) * width)
         if not np.isfinite(images.sum()):
-            self.require_finite(self.block(index, columns, kernels), index, columns, kernels)
+            self.block(block.rows, block.columns, kernels)  # which says where
 
     @np.errstate(over="ignore", under="ignore", invalid="ignore")
-    def combined(self, block: Block, rows: Any, columns: Any, weights: Array) -> Array:
-        """sum_m weights_m K_m[rows, columns], float64, from that block."""
+    def combined(self, block: Block, weights: Array) -> Array:
+        """sum_m weights_m K_m on a block, float64."""
         active = np.flatnonzero(weights)
         out = np.zeros(block.shape)
         runs, others = self._by_runs(active)
         for run in runs:
             block.add(run, weights[list(run.members)], out)
         for m in others:
-            out += weights[m] * self.values(block, m, rows, columns)
+            out += weights[m] * self.values(block, m)
         self.count(len(active) * out.size)
         if not np.isfinite(out.sum()):
-            self.require_finite(self.block(rows, columns, active), rows, columns, active)
+            self.block(block.rows, block.columns, active)  # which says where
         return out
 
     def combine_rows(self, weights: Array, rows: Any) -> Array:
         weights, index = numbers("weights", weights, self), indices(rows, self.shape[1])
         total = np.empty((len(index), self.shape[1]))
         for part in self._batches(len(index), 1):
-            own = index[part]
-            total[part] = self.combined(Block(self.samples("float64"), None, own), own, None, weights)
+            total[part] = self.combined(Block(self.samples("float64"), None, index[part]), weights)
         return total
 
     def quadratic(self, v: Array) -> Array:
@@ -252,23 +248,19 @@ class LazyStack(OnSamples, KernelStack):
         within = {m for run in runs for m in run.members}
         return runs, [int(m) for m in kernels if int(m) not in within]
 
-    def values(self, block: Block, m: int, rows: Any, columns: Any) -> FloatArray:
+    @np.errstate(over="ignore", under="ignore", invalid="ignore")
+    def values(self, block: Block, m: int) -> FloatArray:
         """One kernel on a block, normalised."""
-        every = slice(None)
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-            raw = block.values(self.fitted.kernels[m])
-            return self.fitted.transforms[m].block(
-                raw, every if rows is None else rows, every if columns is None else columns
-            )
+        return self.fitted.transforms[m].block(block.values(self.fitted.kernels[m]), block.rows, block.columns)
 
     @np.errstate(over="ignore", under="ignore", invalid="ignore")
-    def require_finite(self, values: FloatArray, rows: Any, columns: Any, kernels: Any) -> None:
+    def require_finite(self, values: FloatArray, block: Block, kernels: Any) -> None:
         """Raise `InvalidInput` with kernel, row and column of an entry that is not finite."""
         if np.isfinite(values.sum()) or np.isfinite(values).all():
             return
         m, i, j = (int(k) for k in np.argwhere(~np.isfinite(values))[0])
         every = np.arange(self.shape[1])
-        row, column = (int(every[slice(None) if s is None else s][k]) for s, k in ((rows, i), (columns, j)))
+        row, column = int(every[block.rows][i]), int(every[block.columns][j])
         raise self._overflow(int(kernels[m]), values[m, i, j], row, column)
 
     def _overflow(self, m: int, value: float, row: int, column: int) -> InvalidInput:

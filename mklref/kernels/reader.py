@@ -90,7 +90,7 @@ class CachedReader(Reader):
                 index, delta = index[order], delta[order]  # what is here is read before it could have to go
             for first in range(0, len(index), step := max(1, _AT_ONCE // self.stack.shape[1])):
                 part = index[first : first + step]
-                self.stack.add_rows(self._block(part, None), part, kernels, delta[first : first + step], sums)
+                self.stack.add_rows(self._block(part, None), kernels, delta[first : first + step], sums)
         images[kernels] += sums
 
     def dense(self, index: Any) -> FloatArray:
@@ -98,8 +98,8 @@ class CachedReader(Reader):
         every = np.arange(len(self.stack))
         out = np.empty((len(every), len(index), len(index)), self._samples.dtype)
         with self.turn:
-            for part, block, rows, rest in self._triangle(index, len(every)):
-                out[:, part, part.start :] = self.stack.entries(block, rows, rest, every)
+            for part, block in self._triangle(index, len(every)):
+                out[:, part, part.start :] = self.stack.entries(block, every)
         for matrix in out:
             mirrored(matrix)
         return out
@@ -109,8 +109,8 @@ class CachedReader(Reader):
         with self.turn:
             if len(index) == self.stack.shape[1]:
                 self._fill()
-            for part, block, rows, rest in self._triangle(index, 1):
-                out[part, part.start :] = self.stack.combined(block, rows, rest, weights)
+            for part, block in self._triangle(index, 1):
+                out[part, part.start :] = self.stack.combined(block, weights)
         return mirrored(out)
 
     def _fill(self) -> None:
@@ -120,18 +120,16 @@ class CachedReader(Reader):
             if cache.capacity < len(every) or cache.known(every).all():
                 continue
             square = np.empty((len(every), len(every)), self._samples.dtype)
-            for part, block, _, _ in self._triangle(every, 1):
+            for part, block in self._triangle(every, 1):
                 square[part, part.start :] = block.shared(*key)
             cache.become(mirrored(square))
 
-    def _triangle(self, index: Any, kernels: int) -> Iterator[tuple[slice, Block, Any, Any]]:
-        """Blocks that cover the upper triangle of [index, index]: which rows, the block, and its samples."""
+    def _triangle(self, index: Any, kernels: int) -> Iterator[tuple[slice, Block]]:
+        """Blocks that cover the upper triangle of [index, index], and which rows they are."""
         first = 0
         while first < len(index):
-            rest = index[first:]
-            last = min(len(index), first + max(1, _AT_ONCE // (len(rest) * kernels)))
-            rows = index[first:last]
-            yield slice(first, last), self._block(rows, rest), rows, rest
+            last = min(len(index), first + max(1, _AT_ONCE // ((len(index) - first) * kernels)))
+            yield slice(first, last), self._block(index[first:last], index[first:])
             first = last
 
     def _block(self, rows: Any, columns: Any) -> Block:

@@ -150,7 +150,8 @@ def _single(item: str) -> KernelFamily:
         raise _misread(item, _KNOWN)
     build, expected = _BUILDERS[name.strip()]
     try:
-        return build(arguments)
+        _require(bool(expected) or not arguments, "it takes no arguments")
+        return build(arguments) if expected else build()
     except _Unexpected as found:
         raise _misread(item, str(found) or f"expected {expected}") from None
 
@@ -162,14 +163,6 @@ class _Unexpected(Exception):
 def _require(condition: bool, reason: str = "") -> None:
     if not condition:
         raise _Unexpected(reason)
-
-
-def _alone(make: Callable[[], KernelFamily]) -> Callable[[list[str]], KernelFamily]:
-    def build(arguments: list[str]) -> KernelFamily:
-        _require(not arguments, "it takes no arguments")
-        return make()
-
-    return build
 
 
 def _items(arguments: list[str]) -> KernelFamily:
@@ -230,11 +223,11 @@ def _per_group(arguments: list[str]) -> KernelFamily:
     return per_group(_unquoted(arguments[0]), _union(arguments[1:]))
 
 
-_BUILDERS: dict[str, tuple[Callable[[list[str]], KernelFamily], str]] = {
-    "linear": (_alone(linear), ""),
+_BUILDERS: dict[str, tuple[Callable[..., KernelFamily], str]] = {
+    "linear": (linear, ""),
     "poly": (_poly, "poly(D) or poly(LOW..HIGH) with positive integers"),
     "rbf": (_rbf, "rbf(S) or rbf(LOW..HIGH, COUNT), for instance rbf(0.1..10, 8)"),
-    "simplemkl": (_alone(simplemkl_family), ""),
+    "simplemkl": (simplemkl_family, ""),
     "spectrum": (
         lambda arguments: spectrum(_integers(arguments)),
         "spectrum(K) or spectrum(LOW..HIGH) with integers from 1 to 12",
@@ -247,9 +240,9 @@ _BUILDERS: dict[str, tuple[Callable[[list[str]], KernelFamily], str]] = {
     "on": (_on, "on(GROUP, COLUMNS, ITEMS), for instance on(blood, [iron, blood_*], rbf(1))"),
     "per_group": (_per_group, "per_group(SEPARATOR, ITEMS), for instance per_group(_, linear)"),
     "total": (lambda arguments: total(_items(arguments)), "total(ITEMS), for instance total(linear, rbf(1))"),
-    "matching": (_alone(matching), ""),
+    "matching": (matching, ""),
 }
-"""How each item is made of its arguments, and what they should be."""
+"""How each item is made of its arguments, and what they should be; of none where that is not said."""
 _KNOWN = f"known are {', '.join(_BUILDERS)}, for instance rbf(0.1..10, 8)"
 
 

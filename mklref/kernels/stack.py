@@ -84,13 +84,10 @@ class ArrayStack(KernelStack):
         return total
 
     def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
-        n = self.shape[1]
-        where = np.ix_(indices(rows, n), indices(columns, n))
-        some = indices(kernels, len(self), "kernels")
-        out = np.empty((len(some), len(where[0]), where[1].shape[1]), self.dtype)
-        for entries, m in zip(out, some, strict=True):
-            entries[:] = self.matrices[m][where]
-        return out
+        index, others = (indices(which, self.shape[1]) for which in (rows, columns))
+        some, where = indices(kernels, len(self), "kernels"), index if columns is None else np.ix_(index, others)
+        made = np.array([self.matrices[m][where] for m in some], self.dtype)
+        return made.reshape(len(some), len(index), len(others))
 
     def matrix(self, m: int, out: FloatArray | None = None) -> FloatArray:
         (m,) = indices([m], len(self), "kernels")
@@ -148,10 +145,6 @@ class ArrayStack(KernelStack):
         made.__dict__["lost"] = self.lost[:, samples]  # little of a few samples is more of their trace
         made.sample_names = self._names_at(samples)
         return made
-
-    def rows(self, index: Any) -> FloatArray:
-        index = indices(index, self.shape[1])
-        return np.stack([matrix[index] for matrix in self.matrices])
 
     def dense(self) -> FloatArray:
         view = self._view

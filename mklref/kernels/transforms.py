@@ -26,7 +26,7 @@ from mklref._typing import Array, FloatArray
 from mklref._validate import checked_array, checked_choice, checked_flag, checked_members
 from mklref.exceptions import InvalidInput, InvalidKernel
 from mklref.kernels.stack import ArrayStack, KernelStack, stack
-from mklref.kernels.validation import checked_block, rounding_of
+from mklref.kernels.validation import equally_long, rounding_of
 
 Normalization: TypeAlias = Literal["trace", "multiplicative", "spherical"]
 """The names of the normalisations."""
@@ -371,12 +371,8 @@ def _transformed(K: Any, K_new: Any, diagonal_new: Any, how: Normalizer) -> Any:
     elif len(diagonal_new) != len(grams):
         raise InvalidInput(f"diagonal_new holds {len(diagonal_new)} kernels, K holds {len(grams)}.")
     new: list[Any] = []
-    for m, (own, rows, diagonal) in enumerate(zip(fitted, K_new, diagonal_new, strict=True)):
-        block = checked_block(rows, f"K_new[{m}]", given.shape[1])
-        if new and len(block) != len(new[0]):
-            raise InvalidInput(
-                f"K_new[{m}] has {len(block)} rows, K_new[0] has {len(new[0])}; give the same new samples."
-            )
+    blocks = equally_long(K_new, "K_new", given.shape[1])
+    for m, (own, block, diagonal) in enumerate(zip(fitted, blocks, diagonal_new, strict=True)):
         squares = np.zeros(len(block))  # unread: only 'spherical' asks for it
         if diagonal is not None:
             squares = checked_array(diagonal, f"diagonal_new[{m}]", squares.shape, error=InvalidInput)

@@ -129,13 +129,19 @@ def checked_blocks(
             raise InvalidInput(f"kernels_new has shape {matrices.shape}; expected (M, k, n).")
     if len(matrices) != n_kernels:
         raise InvalidInput(f"kernels_new holds {len(matrices)} kernels, the solution has {n_kernels} weights.")
-    rows = 0
-    for m, raw in enumerate(matrices):
-        block = checked_block(raw, f"kernels_new[{m}]", n_samples)
-        rows = rows if m else len(block)
-        if len(block) != rows:
-            raise InvalidInput(f"kernels_new[{m}] has {len(block)} rows, kernels_new[0] has {rows}.")
+    for block in equally_long(matrices, "kernels_new", n_samples):
         yield block.astype(np.float64, copy=False)
+
+
+def equally_long(matrices: Iterable[Any], label: str, n_samples: int) -> Iterator[FloatArray]:
+    """Each `checked_block`, with as many rows as the first."""
+    rows = None
+    for m, raw in enumerate(matrices):
+        block = checked_block(raw, f"{label}[{m}]", n_samples)
+        rows = len(block) if rows is None else rows
+        if len(block) != rows:
+            raise InvalidInput(f"{label}[{m}] has {len(block)} rows, {label}[0] has {rows}; give the same new samples.")
+        yield block
 
 
 def checked_block(rows: Any, label: str, n_samples: int) -> FloatArray:

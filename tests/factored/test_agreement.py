@@ -338,7 +338,12 @@ def test_kernels_of_zeros_are_solved(loss):
     ("factors", "timeout", "error", "says"),
     [
         ([], 1.0, InvalidInput, "factors is empty; give Dask arrays"),
-        ([da.ones((4, 1)), list], 1.0, InvalidType, "factors holds Array, type; give Dask arrays, or functions"),
+        (
+            [da.ones((4, 1)), list],
+            1.0,
+            InvalidType,
+            "factors holds Array, type; give Dask arrays, or functions .* client=client",
+        ),
         ([da.ones(4)], 1.0, InvalidInput, r"factors\[0\] has shape \(4,\); a factor L of K = L L' is \(n, r\)"),
         ([da.ones((4, 1)), da.ones((5, 1))], 1.0, InvalidInput, r"factors\[1\] has 5 rows, factors\[0\] has 4"),
         ([da.ones((4, 1))[da.ones(4) > 0]], 1.0, InvalidInput, r"factors\[0\] has chunks of unknown size"),

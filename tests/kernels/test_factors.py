@@ -154,7 +154,11 @@ def test_transformers_make_factors_now_or_whenever_they_are_read():
     assert np.allclose(new.read(0, 2), kept.read(0, 2))
     colours = pd.DataFrame({"colour": ["red", "blue", "red", "green"]})
     alike = colours.to_numpy() == colours.to_numpy().T
-    assert np.array_equal(kernels.factors({"colour": OneHotEncoder()}, colours).dense()[0], alike)
+    sparse = kernels.factors({"colour": OneHotEncoder(), "twice": OneHotEncoder()}, colours, dtype=np.float32)
+    assert np.array_equal(sparse.dense(), [alike, alike])
+    assert (sparse.sparse, sparse.dtype) == (True, np.float32)
+    assert all(source.in_memory for source in sparse.sources)  # rows in CSR format were made anew at each read
+    assert np.array_equal(sparse.transform(colours[:2]).dense(), sparse.part([0, 1]).dense())
     for keep in (True, False):
         with pytest.raises(InvalidInput, match="another one when it is read again"):
             kernels.factors({"noise": Restless()}, X, keep=keep)
@@ -196,7 +200,7 @@ def test_groups_are_normalised_as_their_matrices_are(form, method):
         stack = kernels.column_groups(whole, groups, normalize=method, **options)
         assert np.allclose(stack.dense(), expected.dense() if hasattr(expected, "dense") else expected)
         assert np.allclose(stack.part(np.arange(3, 9)).read(0, 6), stack.read(3, 9)) if form is np.asarray else True
-    assert kernels.column_groups(X, groups, keep=True, dtype=np.float32).dtype == np.float32
+    assert kernels.column_groups(whole, groups, keep=True, dtype=np.float32).dtype == np.float32
     X[:, 3] = 2.0 if method == "multiplicative" else 0.0
     with pytest.raises(InvalidInput, match="group 'K1' cannot be normalised"):
         kernels.column_groups(form(X), groups, normalize=method)
@@ -374,16 +378,11 @@ def refused():
 @pytest.mark.parametrize(
     ("factors", "error", "said"),
     [
-        ([], InvalidInput, "empty"),
         ([partial(loaded, 0, 1), partial(loaded, 1, 1)], InvalidInput, "n = 1 rows together"),
-        (L, InvalidType, "client=client"),
         ([refused], InvalidInput, "source of shard 0 cannot be read: FileNotFoundError: part-7.npy"),
         ([partial(loaded, 0, 9), partial(np.ones, (2, 9, 3))], InvalidInput, "shard 1 has names"),
         ([da.from_array(LATE, chunks=(10, -1))], InvalidInput, "shard 3 .*row 0 holds NaN"),
         ([da.ones((9, 0), chunks=9)], InvalidInput, "no column"),
-        ([da.ones(9, chunks=9)], InvalidInput, "shape"),
-        ([da.ones((9, 1), chunks=3), da.ones((8, 1), chunks=4)], InvalidInput, "8 rows"),
-        ([da.from_array(L[0])[da.from_array(L[1][:, 0]) > 0]], InvalidInput, "compute_chunk_sizes"),
     ],
 )
 def test_what_no_stack_can_be_made_of_is_a_sentence(client, factors, error, said):

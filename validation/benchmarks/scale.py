@@ -80,9 +80,9 @@ def evaluation(stack: LazyStack) -> float:
     n, evaluated = stack.shape[1], stack.evaluated
     index = np.arange(0, n, max(1, n // _ROWS))
     samples, weights = stack.samples(stack.precision), np.ones(len(stack))
-    stack.combined(Block(samples, None, index[:8]), index[:8], None, weights)
+    stack.combined(Block(samples, None, index[:8]), weights)
     start = time.process_time()
-    stack.combined(Block(samples, None, index), index, None, weights)
+    stack.combined(Block(samples, None, index), weights)
     seconds = time.process_time() - start
     stack.evaluated = evaluated  # these do not count
     return 0.5 * seconds * n / len(index)
