@@ -14,7 +14,7 @@ from mklref._files import replacing
 from mklref._progress import Steps
 from mklref.cli.files import deliver
 from mklref.cli.model import TableModel
-from mklref.datasets.frames import read_frames
+from mklref.datasets.table import read_frames
 from mklref.estimators.cells import cells_of, read
 from mklref.estimators.notations import numbers
 from mklref.exceptions import InvalidInput, InvalidParameter

@@ -17,8 +17,8 @@ from mklref._validate import counted
 from mklref.cli import render
 from mklref.cli.learning import RULES
 from mklref.cli.problem import is_table
-from mklref.datasets.frames import require_pandas
 from mklref.datasets.record import class_names
+from mklref.datasets.table import require_pandas
 from mklref.estimators import MKLClassifierCV, MKLRegressorCV
 from mklref.estimators.table import table_pipeline
 from mklref.estimators.tabular import alternatives, columns_used, frame_of_samples, targets_of_column

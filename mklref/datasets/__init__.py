@@ -12,12 +12,10 @@ from pathlib import Path
 
 from mklref._validate import shown
 from mklref.datasets.directory import DIRECTORY, entry_of, load_from_directory, manifest
-from mklref.datasets.frames import read_frame, read_frames
-from mklref.datasets.generators import kloft_toy, noisy_signal, p300, single_cells, two_norm, waveform
+from mklref.datasets.generators import SIGNALS, kloft_toy, noisy_signal, p300, signal, single_cells, two_norm, waveform
 from mklref.datasets.record import BUNDLED, Cells, Dataset, Generated, Split, encode, load_bundled
 from mklref.datasets.remote import PUBLISHED, fetch, with_standard_split
-from mklref.datasets.signals import SIGNALS, signal
-from mklref.datasets.table import read_csv, read_samples
+from mklref.datasets.table import read_csv, read_frame, read_frames, read_samples
 from mklref.exceptions import InvalidParameter
 
 __all__ = [

@@ -53,8 +53,7 @@ from mklref.estimators.samples import (
 from mklref.estimators.workers import gathered, poll, workers_of
 from mklref.exceptions import Interrupted, InvalidInput, InvalidParameter, InvalidTarget, MKLError, warn
 from mklref.kernels import Kernel, KernelStack, LazyStack
-from mklref.kernels.fitted import as_texts, holds_times
-from mklref.kernels.functions import grouped
+from mklref.kernels.fitted import as_texts, grouped, holds_times
 from mklref.kernels.storage import STORAGES
 from mklref.kernels.transforms import Normalizer
 from mklref.multiclass import MulticlassProblem

@@ -26,7 +26,7 @@ from mklref.estimators.gram import PRECOMPUTED, NewKernels, Precomputed, family_
 from mklref.estimators.saved import require_model
 from mklref.exceptions import InvalidParameter, UnsafeFile
 from mklref.kernels import FittedFamily
-from mklref.kernels.functions import grouped
+from mklref.kernels.fitted import grouped
 from mklref.kernels.transforms import Centering, Transform
 from mklref.solution import require_names
 

@@ -40,8 +40,8 @@ from mklref.exceptions import (
     warn,
 )
 from mklref.kernels.base import Composite, Kernel
+from mklref.kernels.families import Function
 from mklref.kernels.fitted import holds_times
-from mklref.kernels.functions import Function
 from mklref.kernels.storage import bytes_in_memory
 
 _RATIO = 100.0

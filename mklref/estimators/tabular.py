@@ -11,7 +11,7 @@ import numpy as np
 
 from mklref._validate import counted
 from mklref.datasets import Dataset, read_csv
-from mklref.datasets.frames import read_frame, require_pandas
+from mklref.datasets.table import read_frame, require_pandas
 from mklref.estimators.cells import cells_of, read
 from mklref.estimators.notations import numbers
 from mklref.estimators.table import TableEncoder

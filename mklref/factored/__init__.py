@@ -1,6 +1,6 @@
 """The solver for kernels as factors, K_m = L_m L_m': an interior point method whose cost is linear in the samples.
 
-samples.py    dual variables and multipliers, sample by sample: on a box in boxes.py, without ends in endless.py
+samples.py    dual variables and multipliers, sample by sample: on a box in boxes.py
 weights.py    psi of the regulariser
 shard.py      rows of L with their samples: three or four reads in a step
 nearby.py     those of the rows that matter

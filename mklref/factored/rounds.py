@@ -13,9 +13,8 @@ import numpy as np
 from mklref._typing import Array
 from mklref.exceptions import NotApplicable
 from mklref.factored.boxes import BoxSamples
-from mklref.factored.endless import EntropySamples, FreeSamples
 from mklref.factored.nearby import Nearby
-from mklref.factored.samples import Samples
+from mklref.factored.samples import EntropySamples, FreeSamples, Samples
 from mklref.factored.shard import Own, Shard, Total
 from mklref.factored.weights import IN_MEMORY
 from mklref.kernels.factor_stack import FactorStack

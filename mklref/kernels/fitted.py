@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -15,7 +15,6 @@ from mklref._validate import as_array, as_float_array, require_finite, require_r
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidType
 from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.evaluation import Block, Samples, runs_of
-from mklref.kernels.functions import grouped
 from mklref.kernels.stack import ArrayStack
 from mklref.kernels.transforms import Normalizer, Transform, slacks
 
@@ -215,6 +214,14 @@ class FittedFamily(Training):
                 f"{', '.join(self.columns[:8])}: give the same ones in the same order."
             )
         return samples
+
+
+def grouped(kernels: Sequence[Kernel], variables: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """The numbers of the kernels of each group, in order of appearance."""
+    groups: dict[str, list[int]] = {}
+    for m, kernel in enumerate(kernels):
+        groups.setdefault(kernel.group(variables), []).append(m)
+    return {name: tuple(members) for name, members in groups.items()}
 
 
 def checked_samples(X: Any, label: str) -> Array:

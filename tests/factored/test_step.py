@@ -17,9 +17,9 @@ from scipy.sparse import csr_matrix
 from mklref import ElasticNet, Groups, Lp, kernels, losses
 from mklref.factored.boxes import BoxSamples
 from mklref.factored.cluster import children
-from mklref.factored.endless import EntropySamples
 from mklref.factored.nearby import Nearby
 from mklref.factored.rounds import samples_for
+from mklref.factored.samples import EntropySamples
 from mklref.factored.shard import Own, Shard
 from mklref.factored.system import Left, System
 from mklref.factored.weights import psi_of
