@@ -300,15 +300,10 @@ def _first(header: list[str]) -> str:
 def check_header(path: Path, header: list[str]) -> None:
     """A first row of data is none: numbers only, or numbers and one class. Variables may be counted: 0,1,2,y."""
     numbers = [name for name in header if _is_number(name)]
-    counted = all(name.isdecimal() for name in numbers) and numbers == sorted(numbers, key=_size)
+    sizes = [(len(digits), digits) for digits in (name.lstrip("0") for name in numbers)]  # of any length
+    counted = all(name.isdecimal() for name in numbers) and sizes == sorted(sizes)
     if len(numbers) == len(header) or (len(numbers) == len(header) - 1 and not counted):
         raise InvalidInput(f"{path} has no header: line 1 holds {_first(header)}. Name the columns in a first line.")
-
-
-def _size(decimals: str) -> tuple[int, str]:
-    """By which integers of any length are sorted, of which Python reads no more than 4300 digits."""
-    digits = decimals.lstrip("0")
-    return len(digits), digits
 
 
 def check_names(path: Path, header: list[str], used: list[int]) -> None:

@@ -31,10 +31,10 @@ _WIDTH = 10.0
 
 
 class BoxSamples(Quadratic):
-    """u of shape (legs, n), and the multipliers s of its one or two ends, (ends, legs, n): s and t."""
+    """The distances d of u (legs, n) from its one or two ends, (ends, legs, n), and their multipliers s: s and t."""
 
     ends = True
-    _state = ("f", "beta", "u", "s")
+    _state = ("f", "beta", "d", "s")
 
     def __init__(self, loss: Loss, y: Array, costs: Array) -> None:
         super().__init__(loss, y, costs)
@@ -50,8 +50,8 @@ class BoxSamples(Quadratic):
         self.side = np.array([1.0, -1.0] if self.bounded else [1.0])[:, None, None]
         """How the distance from each end changes with u."""
         self.pairs, self.kinked = len(self.w) * len(self.side), self.curvature == 0.0
-        self.u, self.du, self.eu, self.a = (np.zeros_like(self.w) for _ in range(4))
-        self.s, self.ds, self.es = (np.zeros((len(self.side), *self.w.shape)) for _ in range(3))
+        self.d, self.s, self.ds, self.es = (np.zeros((len(self.side), *self.w.shape)) for _ in range(4))
+        self.u, (self.du, self.eu, self.a) = self.d[0], (np.zeros_like(self.w) for _ in range(3))
         self.barrier = np.ones_like(self.w)
         """a and B of the first step, which `linear` finds and the others use."""
 
@@ -59,8 +59,8 @@ class BoxSamples(Quadratic):
         """tau/u - tau/(w - u) = E'h + absolute, each leg by itself."""
         x, slope = self._slopes(where)
         self.u[:, where] = _central(x, slope, self.w[:, where], tau) if self.bounded else _half_line(x, slope, tau)
-        self.s[..., where] = tau / self._distances(where)
         self._follow(where)
+        self.s[..., where] = tau / self.d[..., where]
 
     def rounded(self, where: slice, width: float, near: bool = False) -> tuple[Array, Array]:
         """u = o - x/h, cut off: h the slope and o = 0, or width/c where that is 0, and o = w/2, or u of before."""
@@ -82,7 +82,7 @@ class BoxSamples(Quadratic):
         return np.asarray(np.maximum(away.min(axis=0), 0.0))
 
     def settle(self, where: Any) -> Array:
-        before = self.u[:, where]
+        before: Array = self.u[:, where]
         self.unsettle(where, np.where(self._slopes(where)[0] > 0.0, 0.0, self.w[:, where]))
         return before
 
@@ -91,40 +91,42 @@ class BoxSamples(Quadratic):
         self._follow(where)
 
     def linear(self, where: slice) -> tuple[Array, Array]:
-        self.barrier[:, where] = (self.s[..., where] / self._distances(where)).sum(axis=0)
+        self.barrier[:, where] = np.add.reduce(self.s[..., where] / self.d[..., where])
         self.a[:, where] = a = -self.sign[:, where] * self._pull(where) - self.absolute
         shrink, compliance = self._stiffness(where)
         return shrink * compliance, self._answer(where, shrink, a)
 
     def first(self, where: slice, df: Array) -> tuple[float, Array, Array, Array]:
         """As `Samples`; with m = 0 is s dd + d ds = -d s."""
-        d, s, side = self._distances(where), self.s[..., where], self.side
+        d, s = self.d[..., where], self.s[..., where]
         shrink, compliance = self._stiffness(where)
         du = self._legs(where, self.a[:, where], shrink, compliance, df)
-        share = side * du / d
+        dd = self.side * du
+        share = dd / d
         ds = -s * (1.0 + share)
         self.du[:, where], self.ds[..., where] = du, ds
         worst = max(0.0, -float(share.min(initial=0.0)), 1.0 + float(share.max(initial=-1.0)))
-        product, crossed = _over_ends(d * s), _over_ends(side * du * ds)
-        by_tau, bend = (self._answer(where, shrink, a.sum(axis=0)) for a in (side / d, -side * share * ds))
+        product, crossed = _over_ends(d * s), _over_ends(dd * ds)
+        by_tau, bend = (self._answer(where, shrink, _across(a)) for a in (1.0 / d, -share * ds))
         return worst, np.array([product, -product, crossed]), by_tau, bend
 
     def second(self, where: slice, df: Array, tau: float, trial: float) -> tuple[float, Array]:
-        d, s, side = self._distances(where), self.s[..., where], self.side
+        d, s = self.d[..., where], self.s[..., where]
         shrink, compliance = self._stiffness(where)
-        m = tau - side * self.du[:, where] * self.ds[..., where]
-        du = self._legs(where, sum(side * m / d, self.a[:, where]), shrink, compliance, df)
-        ds = (m - s * (side * du)) / d - s
-        more = centring((d + trial * (side * du)) * (s + trial * ds), tau)
+        m = tau - self.side * self.du[:, where] * self.ds[..., where]
+        du = self._legs(where, _across(m / d, self.a[:, where]), shrink, compliance, df)
+        dd = self.side * du
+        ds = (m - s * dd) / d - s
+        more = centring((d + trial * dd) * (s + trial * ds), tau)
         self.du[:, where], self.ds[..., where], self.es[..., where], self.df[where] = du, ds, more, df
-        return inverse_length(-side * du / d, -ds / s), self._answer(where, shrink, (side * more / d).sum(axis=0))
+        return inverse_length(-dd / d, -ds / s), self._answer(where, shrink, _across(more / d))
 
     def third(self, where: slice, df: Array) -> float:
-        d, s, side, m = self._distances(where), self.s[..., where], self.side, self.es[..., where]
-        eu = self._legs(where, (side * m / d).sum(axis=0), *self._stiffness(where), df)
-        es = (m - s * (side * eu)) / d
+        d, s, m = self.d[..., where], self.s[..., where], self.es[..., where]
+        eu = self._legs(where, _across(m / d), *self._stiffness(where), df)
+        es = (m - s * (self.side * eu)) / d
         self.eu[:, where], self.es[..., where], self.more[where] = eu, es, df
-        return inverse_length(-side * (self.du[:, where] + eu) / d, -(self.ds[..., where] + es) / s)
+        return inverse_length(-self.side * (self.du[:, where] + eu) / d, -(self.ds[..., where] + es) / s)
 
     def move(self, where: slice, length: float, centred: bool) -> None:
         for value, change, more in (
@@ -137,13 +139,8 @@ class BoxSamples(Quadratic):
 
     def sums(self, where: Any) -> Array:
         sums = super().sums(where)
-        sums[1] = _over_ends(self._distances(where) * self.s[..., where])
+        sums[1] = _over_ends(self.d[..., where] * self.s[..., where])
         return sums
-
-    def _distances(self, where: Any) -> Array:
-        """d of each end, (ends, legs, k): u, and w - u."""
-        u = self.u[:, where]
-        return np.stack([u, self.w[:, where] - u]) if self.bounded else u[None]
 
     def _slopes(self, where: Any) -> tuple[Array, Array]:
         """x and slope: the derivative of what each leg minimises is x + slope u."""
@@ -152,6 +149,9 @@ class BoxSamples(Quadratic):
         return self.sign[:, where] * f + self.absolute, slope
 
     def _follow(self, where: Any) -> None:
+        """u is there: beta and the distance from the other end, if there is one."""
+        if self.bounded:
+            self.d[1][:, where] = self.w[:, where] - self.u[:, where]
         self.beta[where] = self.base[where] + _over_legs(self.sign[:, where] * self.u[:, where])
 
     def _stiffness(self, where: slice) -> tuple[Any, Array]:
@@ -175,6 +175,12 @@ class BoxSamples(Quadratic):
 def _over_legs(values: Array) -> Array:
     """The sum over the legs, most often of one."""
     return np.asarray(values[0] if len(values) == 1 else values.sum(axis=0))
+
+
+def _across(values: Array, line: Any = None) -> Array:
+    """What both ends leave of a line, beside what is left already: with u one d grows, and the other one falls."""
+    first = values[0] if line is None else line + values[0]
+    return np.asarray(first if len(values) == 1 else first - values[1])
 
 
 def _over_ends(values: Array) -> float:

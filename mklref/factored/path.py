@@ -285,7 +285,8 @@ class Path:
                 self.cold, self.tau = False, gap / self.count
                 self._balance_start()
                 continue
-            if self._calls_for_a_look(gap / size, tol):
+            share, may_look = gap / size, self.choosy and not self.looked
+            if may_look and share <= max(self.goal, tol) and (self.far is not None or share > tol):
                 same = gap <= tol * size and self.away == _AWAY  # or beta moves once more
                 near = self.near if same else self._near()
                 if self.far is not None or np.isfinite(near):
@@ -330,12 +331,6 @@ class Path:
     def scale(self) -> float:
         """What gaps are relative to."""
         return max(abs(self.upper), self.unit, float(np.finfo(float).tiny))
-
-    def _calls_for_a_look(self, gap: float, tol: float) -> bool:
-        """Whether to compute all scores anew, at this relative gap of the samples that are near."""
-        if self.looked or not self.choosy or (self.far is None and gap <= tol):
-            return False
-        return gap <= max(self.goal, tol)
 
     @property
     def theta(self) -> Array:

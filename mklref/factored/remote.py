@@ -107,9 +107,7 @@ class DistributedStack(FactorStack):
 
     def _described(self, told: dict[str, Any], rows: Sequence[int]) -> None:
         self.names, self.sources, self._joined = tuple(told["names"]), (), None
-        self.ranks, self.sparse, self._dtype = np.array(told["ranks"]), bool(told["sparse"]), np.dtype(told["dtype"])
-        self.owner = np.repeat(np.arange(len(self.ranks)), self.ranks)
-        self.edges = (0, *accumulate(rows))
+        self._describe(told["ranks"], told["dtype"], told["sparse"], (0, *accumulate(rows)))
         self.block_rows = max(1, min((1 << 22) // len(self.owner), 1 << 13))
         self._products: Session | None = None
         self._traces: Array | None = None
@@ -121,10 +119,6 @@ class DistributedStack(FactorStack):
         raise NotApplicable(
             f"the rows lie on workers in {len(self.chosen)} shards; give DistributedStack as many sources as shards."
         )
-
-    @property
-    def shape(self) -> tuple[int, int, int]:
-        return len(self.ranks), self.edges[-1], self.edges[-1]
 
     @property
     def recipe(self) -> bytes:

@@ -133,7 +133,7 @@ class KernelFamily(ABC):
     def __add__(self, other: KernelFamily) -> KernelFamily:
         if not isinstance(other, KernelFamily):
             return NotImplemented
-        return Union((*_parts(self), *_parts(other)))
+        return Union(tuple(part for one in (self, other) for part in (one.parts if isinstance(one, Union) else (one,))))
 
     def __mul__(self, other: Any) -> KernelFamily:
         if isinstance(other, KernelFamily):
@@ -392,7 +392,3 @@ def total(family: KernelFamily) -> KernelFamily:
     """
     require_family("total", family)
     return Total(family)
-
-
-def _parts(family: KernelFamily) -> tuple[KernelFamily, ...]:
-    return family.parts if isinstance(family, Union) else (family,)

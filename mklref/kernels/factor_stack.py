@@ -81,18 +81,21 @@ class FactorStack(KernelStack):
         self.makers = [source.transformer for source in self.sources]
         """What makes the rows of new samples; None where they are given."""
         require_alike(self.sources, labels, self.fewest)
-        self._describe()
+        self._describe_sources()
         self.own_diagonals = self._squares(first=True)
 
-    def _describe(self) -> None:
-        self.ranks = np.array([source.shape[1] for source in self.sources])
-        self.edges: tuple[int, ...] = (0, self.shape[1])
+    def _describe_sources(self) -> None:
+        every = self.sources
+        dtype, sparse = np.result_type(*(source.dtype for source in every)), all(source.sparse for source in every)
+        self._describe([source.shape[1] for source in every], dtype, sparse, (0, every[0].shape[0]))
+        self._joined = _joined([source.data if source.transformer is None else None for source in every])
+
+    def _describe(self, ranks: Any, dtype: Any, sparse: bool, edges: tuple[int, ...]) -> None:
+        self.ranks, self.sparse, self.edges = np.array(ranks), sparse, edges
         """Where shards of rows begin, and the end of the last one."""
-        self.owner = np.repeat(np.arange(len(self.sources)), self.ranks)
+        self._dtype: np.dtype[Any] = np.dtype(dtype)
+        self.owner = np.repeat(np.arange(len(self.ranks)), self.ranks)
         """The kernel of each column of L, (r,)."""
-        self.sparse = all(source.sparse for source in self.sources)
-        self._dtype = np.result_type(*(source.dtype for source in self.sources))
-        self._joined = _joined([source.data if source.transformer is None else None for source in self.sources])
         self.block_rows = int(np.clip(_BLOCK // len(self.owner), _FEWEST, _MOST))
         """Rows that are read at a time."""
 
@@ -148,8 +151,7 @@ class FactorStack(KernelStack):
 
     @property
     def shape(self) -> tuple[int, int, int]:
-        n = self.sources[0].shape[0]
-        return len(self.sources), n, n
+        return len(self.ranks), self.edges[-1], self.edges[-1]
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -337,7 +339,7 @@ class FactorStack(KernelStack):
     def _made(self, sources: tuple[Source, ...], samples: Any, joined: Rows | None = None) -> FactorStack:
         made = FactorStack.__new__(FactorStack)
         made.names, made.sources, made.sample_names = self.names, sources, self._names_at(samples)
-        made._describe()
+        made._describe_sources()
         made._joined = made._joined if joined is None else joined
         made.own_diagonals = self.own_diagonals[:, samples]
         return made

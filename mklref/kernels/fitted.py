@@ -283,20 +283,17 @@ def _require_texts(column: list[Any]) -> None:
 
 def require_kernels(kernels: Iterable[Kernel], names: Iterable[str], samples: Any) -> None:
     """Raise unless all are functions of two such samples, as far as a few samples tell."""
+    texts = samples.dtype.kind == "U"
     for kernel, name in zip(kernels, names, strict=True):
-        _require_type(kernel, name, samples)
+        if kernel.takes_text and not texts:
+            raise InvalidInput(f"kernel {name!r} takes texts, X holds numbers: give a list of strings.")
+        if texts and not kernel.takes_text:
+            raise InvalidInput(
+                f"kernel {name!r} takes numbers, X holds texts: encode them, or use spectrum kernels, or a "
+                "class of your own with takes_text = True."
+            )
         if not kernel.definite:
             _require_kernel(kernel, name, samples)
-
-
-def _require_type(kernel: Kernel, name: str, samples: Any) -> None:
-    if kernel.takes_text and samples.dtype.kind != "U":
-        raise InvalidInput(f"kernel {name!r} takes texts, X holds numbers: give a list of strings.")
-    if not kernel.takes_text and samples.dtype.kind == "U":
-        raise InvalidInput(
-            f"kernel {name!r} takes numbers, X holds texts: encode them, or use spectrum kernels, or a "
-            "class of your own with takes_text = True."
-        )
 
 
 def _require_kernel(kernel: Kernel, name: str, samples: Any) -> None:

@@ -1,9 +1,4 @@
-"""Centring and normalisation of Gram matrices, and of test kernels with the statistics of the training samples.
-
-    center            k(x, z) - mean_j k(x, x_j) - mean_i k(x_i, z) + mean_ij k(x_i, x_j)
-    "trace"           k / sum_i k(x_i, x_i)                                                      SimpleMKL 5.1
-    "multiplicative"  k / (mean_i k(x_i, x_i) - mean_ij k(x_i, x_j))                             Kloft (25)
-    "spherical"       k(x, z) / sqrt(k(x, x) k(z, z))                                            Kloft (26)
+"""`center` and `normalize`: Gram matrices, and test kernels with the statistics of the training samples.
 
 The means and sums run over the training samples, always; where these have weights c_i, a sample counts c_i times:
 mean_i a_i becomes sum_i c_i a_i / sum_i c_i, and the trace sum_i c_i k(x_i, x_i). Centring comes before the
@@ -322,6 +317,8 @@ def normalize(K: Any, method: Normalization, K_new: Any = None, diagonal_new: An
 
 def center(K: Any, K_new: Any = None) -> Any:
     """Centre kernels in feature space around the mean of the training samples: H K H with H = I - 11'/n.
+
+        k(x, z) - mean_j k(x, x_j) - mean_i k(x_i, z) + mean_ij k(x_i, x_j)
 
     With an intercept this leaves the problem as it is, by 1'beta = 0; it matters for normalisation and alignment. Not
     so the nu one-class machine, whose 1'beta is 1: centred samples surround the origin, from which nothing tells them.

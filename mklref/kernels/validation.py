@@ -98,8 +98,7 @@ def require_gram(matrices: Sequence[FloatArray]) -> None:
         if not isinstance(matrix, np.ndarray) or matrix.dtype not in (np.float64, np.float32) or matrix.size == 0:
             found = f"{matrix.dtype} {matrix.shape}" if isinstance(matrix, np.ndarray) else type(matrix).__name__
             raise InvalidKernel(f"kernels[{m}] is {found}, no float64 or float32 array of shape (n, n); {remedy}")
-    n, dtype = len(matrices[0]), matrices[0].dtype
-    for m, matrix in enumerate(matrices):
+        n, dtype = len(matrices[0]), matrices[0].dtype
         if matrix.shape != (n, n) or matrix.dtype != dtype or not matrix.flags.c_contiguous:
             raise InvalidKernel(
                 f"kernels[{m}] has shape {matrix.shape} and type {matrix.dtype}, kernels[0] has order {n} and type "

@@ -138,15 +138,13 @@ def test_steps_of_samples_with_ends_solve_their_lines(loss, rng):
         pull = one.sign * (f + form.curvature * beta / costs - form.linear) + form.absolute
         return pull - np.sum(side * s, axis=0)
 
-    def distances():
-        return np.stack([one.u, one.w - one.u][: len(side)])
-
-    assert distances() * one.s == pytest.approx(tau)
+    assert one.d * one.s == pytest.approx(tau)
     assert line(one.f, one.u, one.s, legs=np.asarray) == pytest.approx(0.0, abs=1e-9)  # each leg by itself
     one.u[:] = rng.uniform(0.05, 0.95, one.u.shape) * (one.w if one.bounded else one.u)
     one.s *= rng.uniform(0.5, 2.0, one.s.shape)
     one._follow(ALL)
-    u, s, d = one.u.copy(), one.s.copy(), distances()
+    u, s, d = one.u.copy(), one.s.copy(), one.d.copy()
+    assert np.array_equal(d, [one.u, one.w - one.u][: len(side)])
     left = line(one.f, u, s)
 
     def solved(df, change, m, left):
