@@ -14,6 +14,7 @@ from unittest.mock import Mock
 import numpy as np
 import pytest
 
+from mklref import Status, solve
 from mklref._files import read_arrays, write_arrays
 from mklref.kernels import FactorStack, gaussian, laplacian, linear, on, per_variable, polynomial, total
 from mklref.losses import (
@@ -245,6 +246,13 @@ def agree(one, other):
     a, b = (getattr(given, "certificate", given) for given in (one, other))
     assert a.lower <= b.upper
     assert b.lower <= a.upper
+
+
+def optimal(given, **options):
+    """The solution of a problem, whose certificate has to be good enough."""
+    found = solve(given, **options)
+    assert found.status is Status.OPTIMAL, found.certificate
+    return found
 
 
 def pressed(times):

@@ -192,9 +192,8 @@ def test_subset_is_seeded_and_keeps_rows_together():
     assert data.subset(569, 1) is data
 
 
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
+REFUSED = {
+    InvalidParameter: [
         (lambda rng: datasets.kloft_toy(rng, 51, relevant=1), "n = 51 is odd.*take 52"),
         (lambda rng: datasets.kloft_toy(rng, 50, relevant=51), r"relevant = 51 must be an integer in \[1, 50\]"),
         (lambda rng: datasets.two_norm(rng, 1), r"n = 1 must be an integer in \[2, 1000000000\]"),
@@ -215,15 +214,7 @@ def test_subset_is_seeded_and_keeps_rows_together():
         (lambda rng: datasets.p300(rng, relevant=65), r"relevant = 65 must be an integer in \[0, 64\]"),
         (lambda rng: datasets.p300(rng, correlation=1.0), r"correlation = 1.0 must lie in \[0, 1\)"),
     ],
-)
-def test_numbers_out_of_range(rng, call, message):
-    with pytest.raises(InvalidParameter, match=message):
-        call(rng)
-
-
-@pytest.mark.parametrize(
-    ("call", "message"),
-    [
+    InvalidType: [
         (lambda rng: datasets.kloft_toy(rng, 50, relevant=1, separation="far"), r"separation is 'far' \(str\); give a"),
         (lambda rng: datasets.noisy_signal(rng, "Wave", snr=None), r"snr is None .* give a number in \[1e-100, inf"),
         (lambda rng: datasets.single_cells(rng, 9, noise=1j), r"noise is 1j \(complex\)"),
@@ -233,9 +224,12 @@ def test_numbers_out_of_range(rng, call, message):
         (lambda rng: datasets.waveform(0, 9), "rng is 0; give a numpy Generator"),
         (lambda rng: datasets.signal("Wave", "here"), "x is 'here'; give"),
     ],
-)
-def test_what_is_no_number(rng, call, message):
-    with pytest.raises(InvalidType, match=message):
+}
+
+
+@pytest.mark.parametrize(("error", "call", "says"), [(error, *row) for error, rows in REFUSED.items() for row in rows])
+def test_numbers_out_of_range_and_what_is_none(rng, error, call, says):
+    with pytest.raises(error, match=says):
         call(rng)
 
 

@@ -9,7 +9,7 @@ from concurrent import futures
 import dask.array as da
 import numpy as np
 import pytest
-from makers import LOSSES, ROWS, agree, make_factored_problem as problem, make_factors as rows, pressed
+from makers import LOSSES, ROWS, agree, make_factored_problem as problem, make_factors as rows, optimal, pressed
 
 import mklref
 from mklref import DistributedStack, ElasticNet, Fixed, Groups, Lp, kernels, losses
@@ -43,8 +43,7 @@ REGULARIZERS = [
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
 def test_the_certificate_on_matrices_confirms_the_solver_on_factors(loss, regularizer):
     given = problem(loss, regularizer, intercept=loss.intercept != "forbidden")
-    solution = mklref.solve(given)
-    assert solution.status is mklref.Status.OPTIMAL
+    solution = optimal(given)
     assert len(solution.history) <= 20
     same = mklref.certify(matrices(given), solution.dual_coef, weights=solution.weights, intercept=solution.intercept)
     assert same.is_optimal(1e-6)
@@ -74,8 +73,7 @@ def test_several_classes_share_their_weights(loss, strategy):
     L, score = rows()
     y = np.digitize(score, [-1.0, 1.0])
     given = mklref.MulticlassProblem(kernels.FactorStack(L), y, loss=loss, regularizer=Lp(4 / 3), strategy=strategy)
-    solution = mklref.solve(given)
-    assert solution.status is mklref.Status.OPTIMAL
+    solution = optimal(given)
     agree(solution, mklref.solve(given.replace(kernels=given.kernels.dense_stack())))
     v = given.kernels.coefficients(solution.dual_coef, solution.weights)
     scores = solution.decision_function(given.kernels.dense())
@@ -87,24 +85,23 @@ def test_several_classes_share_their_weights(loss, strategy):
 def test_where_no_function_pays_its_penalty_the_weights_are_0_and_a_start(loss):
     """The path begins there, with v = 0; with its weights f was not 0, and the gap a third of the optimum."""
     given = problem(loss, ElasticNet(0.4), intercept=False)
-    nothing = mklref.solve(given.replace(C=1e-4))
-    assert nothing.status is Status.OPTIMAL, nothing.certificate
+    nothing = optimal(given.replace(C=1e-4))
     assert not nothing.weights.any()
-    assert mklref.solve(given, start=nothing).status is Status.OPTIMAL
+    optimal(given, start=nothing)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_few_rows_of_low_rank_keep_the_sum_of_beta(seed):
     """1'beta missed c_b by what rows that were left out of L'DL had of it: no lower bound, a gap of 700."""
     given = problem(losses.OneClass(), ElasticNet(0.15, "ivanov"), seed, 2000, (1, 2), C=0.05)
-    assert mklref.solve(given).status is Status.OPTIMAL
+    optimal(given)
 
 
 @pytest.mark.parametrize("seed", [0, 7])
 def test_steps_are_short_where_phi_is_steep(seed):
     loss, regularizer = losses.EpsilonInsensitive(0.2), Groups([[0, 2], [1, 3]], 0.67, 0.33)
     given = problem(loss, regularizer, seed, 60, (3, 13, 9, 3), C=0.1, intercept=False)
-    assert mklref.solve(given).status is Status.OPTIMAL
+    optimal(given)
 
 
 def test_scores_that_steps_have_left_off_are_computed_anew(monkeypatch):
@@ -119,8 +116,7 @@ def test_scores_that_steps_have_left_off_are_computed_anew(monkeypatch):
 
     monkeypatch.setattr(Shard, "begin", off)
     monkeypatch.setattr(path, "_RANGE", (0.0, 0.0))  # all in float64, so that no other look computes them
-    solution = mklref.solve(problem(losses.OneClass(), Lp(2)), tol=1e-8)
-    assert solution.status is Status.OPTIMAL
+    optimal(problem(losses.OneClass(), Lp(2)), tol=1e-8)
 
 
 def test_a_part_of_the_samples_and_another_solution_are_starts(monkeypatch, calls_of):
@@ -173,7 +169,7 @@ def test_what_the_solver_does_not_take_is_said():
     for loss in (Bare(), Boxes(0), Boxes(1)):
         with pytest.raises(NotApplicable, match="a quadratic on a box; hinge is none"):
             mklref.solve(problem(loss, Lp(1)))
-    assert mklref.solve(matrices(given)).status is mklref.Status.OPTIMAL
+    optimal(matrices(given))
 
 
 @pytest.mark.parametrize("loss", [losses.Hinge(), losses.SquaredHinge(), losses.EpsilonInsensitive(0.2)], ids=str)
@@ -222,8 +218,7 @@ def test_limits_end_in_the_best_certified_point():
 def test_regularisers_at_the_ends_of_their_parameters_are_solved(loss, regularizer):
     """Where a net is close to p = inf all its weights are near their top: in theta itself no step was long."""
     given = problem(loss, regularizer)
-    found = mklref.solve(given)
-    assert found.status is Status.OPTIMAL
+    found = optimal(given)
     agree(found, mklref.solve(matrices(given)))
 
 
@@ -252,8 +247,7 @@ def test_weights_of_a_penalty_that_is_a_small_share_of_the_objective_are_found(n
     L = [rng.normal(size=(n, 2)) for _ in range(4)]
     scores = 3.0 * L[0][:, 0] + rng.normal(size=n)
     y = np.sign(scores) if loss in ("squared_hinge", "logistic") else scores
-    solution = mklref.solve(mklref.Problem(kernels.FactorStack(L), y, C=C, loss=loss, regularizer=regularizer))
-    assert solution.status is Status.OPTIMAL
+    solution = optimal(mklref.Problem(kernels.FactorStack(L), y, C=C, loss=loss, regularizer=regularizer))
     assert solution.history.counters["steps"] <= most
 
 
@@ -261,8 +255,7 @@ def test_weights_of_a_penalty_that_is_a_small_share_of_the_objective_are_found(n
 @pytest.mark.parametrize(("loss", "C"), [(losses.SquaredHinge(), 1e9), (losses.SquaredEpsilonInsensitive(0.2), 1e7)])
 def test_a_smooth_loss_with_a_large_C_begins_at_its_solution_for_equal_weights(loss, C, regularizer):
     """L'beta of f = 0 is C times too large, and would take all weights to 0 in a step."""
-    found = mklref.solve(problem(loss, regularizer, C=C))
-    assert found.status is Status.OPTIMAL
+    found = optimal(problem(loss, regularizer, C=C))
     if isinstance(loss, losses.SquaredHinge):  # those of equal weights are counted; the other loss needs them no more
         assert found.history.counters["steps"] > len(found.history.records)
 
@@ -271,8 +264,7 @@ def test_a_smooth_loss_with_a_large_C_begins_at_its_solution_for_equal_weights(l
 def test_the_solution_for_equal_weights_is_more_than_no_function(loss):
     """Targets of one sign: beta of f = 0 cannot be balanced, its gap was the optimum, and roughly solved by that."""
     L, score = rows()
-    found = mklref.solve(mklref.Problem(kernels.FactorStack(L), np.abs(score), loss=loss, C=1e5, regularizer=Lp(1)))
-    assert found.status is Status.OPTIMAL
+    found = optimal(mklref.Problem(kernels.FactorStack(L), np.abs(score), loss=loss, C=1e5, regularizer=Lp(1)))
     assert found.history.counters["steps"] <= 12  # 36 without, and a gap as large as the optimum
 
 
@@ -294,7 +286,7 @@ def test_where_steps_cost_little_no_part_of_the_samples_is_solved_first(monkeypa
 
     monkeypatch.setattr(factored, "random_part", solved)
     given = problem(losses.SquaredHinge(), Lp(2), n=n, ranks=ranks)
-    assert mklref.solve(given).status is Status.OPTIMAL
+    optimal(given)
     monkeypatch.setattr(factored, "_WORTH", 0.0)
     monkeypatch.setattr(factored, "_FOR_EACH", 8)
     with pytest.raises(AssertionError, match="2125"):
@@ -308,10 +300,9 @@ def test_where_steps_cost_little_no_part_of_the_samples_is_solved_first(monkeypa
 def test_targets_of_0_have_the_answer_0(loss, regularizer, intercept):
     """The optimum is 0, and no number has a scale."""
     L, _ = rows()
-    found = mklref.solve(
+    found = optimal(
         mklref.Problem(kernels.FactorStack(L), np.zeros(ROWS), loss=loss, regularizer=regularizer, intercept=intercept)
     )
-    assert found.status is Status.OPTIMAL
     assert found.objective == pytest.approx(0.0, abs=1e-12)
 
 
@@ -320,8 +311,7 @@ def test_one_class_around_0_has_the_answer_0(C):
     """With the weights of the path f was not 0, where 1e-14 costs more than the gap that is wanted."""
     rng = np.random.default_rng(0)
     L = [rng.normal(size=(60, 3)), rng.normal(size=(60, 2))]
-    found = mklref.solve(mklref.Problem(kernels.FactorStack(L), np.ones(60), loss="one_class", C=C, regularizer=Lp(2)))
-    assert found.status is Status.OPTIMAL
+    found = optimal(mklref.Problem(kernels.FactorStack(L), np.ones(60), loss="one_class", C=C, regularizer=Lp(2)))
     assert found.objective == pytest.approx(0.0, abs=1e-12)
 
 
@@ -330,8 +320,7 @@ def test_one_class_around_0_has_the_answer_0(C):
 def test_kernels_of_zeros_are_solved(loss):
     given = problem(loss, Lp(2), intercept=loss.intercept != "forbidden")
     zeros = [np.zeros((ROWS, 2)), np.zeros((ROWS, 3), dtype=np.float32)]
-    found = mklref.solve(given.replace(kernels=kernels.FactorStack(zeros)))
-    assert found.status is Status.OPTIMAL
+    optimal(given.replace(kernels=kernels.FactorStack(zeros)))
 
 
 @pytest.mark.parametrize(

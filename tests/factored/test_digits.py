@@ -7,7 +7,7 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from makers import ROWS, make_factored_problem as problem, make_factors as rows
+from makers import ROWS, make_factored_problem as problem, make_factors as rows, optimal
 from scipy.sparse import csr_array
 
 import mklref
@@ -49,7 +49,7 @@ def test_functions_through_the_targets_are_certified_where_columns_outnumber_the
         L = [3.0 * rng.normal(size=(6, 3)) for _ in range(5)]
         y = 1e-3 * (L[0][:, 0] + rng.normal(size=6))
         given = mklref.Problem(kernels.FactorStack(L), y, loss=loss, C=5.0, regularizer=Lp(4 / 3))
-        assert mklref.solve(given, tol=1e-5).status is Status.OPTIMAL
+        optimal(given, tol=1e-5)
 
 
 @pytest.mark.parametrize(("loss", "C"), [("hinge", 1e4), ("hinge", 1e6), ("one_class", 1e6)])
@@ -59,8 +59,7 @@ def test_a_margin_without_errors_is_certified_and_few_samples_support_it(loss, C
     L[0] += 0.3 * np.sign(L[0])
     y = np.ones(100) if loss == "one_class" else np.sign(L[0][:, 0])
     L = [one + 2.0 for one in L] if loss == "one_class" else L
-    solution = mklref.solve(mklref.Problem(kernels.FactorStack(L), y, loss=loss, C=C, regularizer=Lp(4 / 3)))
-    assert solution.status is Status.OPTIMAL
+    solution = optimal(mklref.Problem(kernels.FactorStack(L), y, loss=loss, C=C, regularizer=Lp(4 / 3)))
     assert np.count_nonzero(solution.dual_coef) <= 20
 
 
@@ -94,7 +93,7 @@ def test_beta_is_short_where_functions_pass_through_the_targets(monkeypatch):
     given = mklref.Problem(stack, L[0][:, 0] - L[1][:, 1], loss="pinball:0.3", C=100.0, regularizer=Lp(np.inf))
     monkeypatch.setattr(numerical, "_VISIBLE", np.inf)  # as for rows on workers
     monkeypatch.setattr(tuning, "REFINED", 0)
-    assert mklref.solve(given).status is Status.OPTIMAL
+    optimal(given)
 
 
 @pytest.mark.thorough
@@ -110,7 +109,7 @@ def test_a_path_that_can_go_on_certifies_few_points(monkeypatch, calls_of):
 
     monkeypatch.setattr(factored, "_solution", counted)
     monkeypatch.setattr(factored, "_MARGIN", 1e3)  # the path says so far too early
-    assert mklref.solve(problem(losses.Hinge(), Lp(4 / 3))).status is Status.OPTIMAL
+    optimal(problem(losses.Hinge(), Lp(4 / 3)))
     assert len(made) > 2
     assert max(count for few, count in made if few) <= 7
     mklref.solve(problem(losses.Hinge(), Lp(4 / 3)), tol=1e-300)
@@ -165,8 +164,7 @@ def test_a_path_that_ends_beside_the_targets_has_its_last_digits_from_its_active
     """Residuals of 1e-12 cost C each; the gap was 2e-5, 1e-3 and more, on six kinds of processors."""
     monkeypatch.setattr(tuning, "REFINED", 0)  # nor by way of matrices
     given = through_the_targets(loss, C, p, seed=3, unit=unit)
-    found = mklref.solve(given.replace(kernels=given.kernels.sharded(shards)))
-    assert found.status is Status.OPTIMAL
+    found = optimal(given.replace(kernels=given.kernels.sharded(shards)))
     assert mklref.certify(given, found, rigorous=True).is_optimal(1e-6)
 
 
@@ -212,7 +210,7 @@ def test_the_rounding_of_a_few_small_dual_variables_beside_many_of_size_C_hides_
     L, score = rows(n=3000, ranks=(20, 20))
     y = score + np.random.default_rng(1).normal(size=3000)
     given = mklref.Problem(kernels.FactorStack(L), y, loss="pinball:0.5", C=1e9, regularizer=Lp(2))
-    assert mklref.solve(given).status is Status.OPTIMAL
+    optimal(given)
 
 
 @pytest.mark.parametrize("shards", [1, 3])
@@ -221,8 +219,7 @@ def test_dual_variables_lead_to_the_scores_of_the_path(loss, p, shards):
     """Its bounds are those of v; those of theta L'beta, which a certificate sees, were 1e5 times as far apart."""
     L, score = rows(n=600, ranks=(4,) * 6)
     stack = kernels.FactorStack([(1.0 + m % 3) * one for m, one in enumerate(L)]).sharded(shards)
-    found = mklref.solve(mklref.Problem(stack, score, loss=loss, C=1e4, regularizer=Lp(p)))
-    assert found.status is Status.OPTIMAL
+    optimal(mklref.Problem(stack, score, loss=loss, C=1e4, regularizer=Lp(p)))
 
 
 def test_of_the_points_at_which_a_path_stalled_the_best_is_returned(monkeypatch):

@@ -6,7 +6,7 @@ from copy import copy
 
 import numpy as np
 import pytest
-from makers import LOSSES, agree, make_factored_problem as problem, make_factors as rows
+from makers import LOSSES, agree, make_factored_problem as problem, make_factors as rows, optimal
 from scipy.sparse import csr_array, csr_matrix
 
 import mklref
@@ -48,8 +48,7 @@ def test_a_part_of_the_rows_makes_the_step_and_errors_that_matter_are_seen(monke
     if rare:
         L.append(np.where(np.arange(2000)[:, None] % 100 == 0, 30.0 * L[0], 0.0))
     given = mklref.Problem(kernels.FactorStack(L), np.sign(score), regularizer=Lp(4 / 3))
-    solution = mklref.solve(given)
-    assert solution.status is mklref.Status.OPTIMAL
+    solution = optimal(given)
     counters = solution.history.counters
     assert counters["steps"] <= 30
     assert rare or counters["grams"] < 0.4 * counters["steps"]
@@ -64,8 +63,7 @@ def test_features_that_say_nothing_of_the_labels_have_no_part_in_the_answer(monk
     rng = np.random.default_rng(0)
     y, L = np.sign(rng.normal(size=(500, 3))[:, 0]), rng.normal(size=(500, 2))
     for factors in ([L], [0.0 * L, L]):
-        solution = mklref.solve(mklref.Problem(kernels.FactorStack(factors), y))
-        assert solution.status is mklref.Status.OPTIMAL
+        solution = optimal(mklref.Problem(kernels.FactorStack(factors), y))
         assert solution.objective == pytest.approx(438.0, rel=1e-6)
 
 
@@ -76,13 +74,12 @@ def test_a_class_that_a_part_of_the_samples_would_miss_has_its_machine(monkeypat
     y = 1 * (X[:, 0] > 0.0)
     y[3] = 2
     problem = mklref.MulticlassProblem(kernels.FactorStack([X]), y, regularizer=Lp(2), strategy=strategy)
-    assert mklref.solve(problem, tol=1e-3).status is mklref.Status.OPTIMAL
+    optimal(problem, tol=1e-3)
 
 
 def test_groups_that_share_their_weights_start_from_a_part_of_the_samples(monkeypatch):
     monkeypatch.setattr(solver, "_FEWEST", 20)
-    found = mklref.solve(problem(losses.Hinge(), mklref.Groups([[0, 2], [1, 3]], 0.7, 0.0), n=1500, C=1.0))
-    assert found.status is mklref.Status.OPTIMAL
+    optimal(problem(losses.Hinge(), mklref.Groups([[0, 2], [1, 3]], 0.7, 0.0), n=1500, C=1.0))
 
 
 ENDS = [losses.Hinge(), losses.SquaredHinge(), losses.Huber(0.5), losses.EpsilonInsensitive(0.2), losses.Pinball(0.3)]
@@ -115,7 +112,7 @@ def test_a_look_that_finds_no_sample_near_is_followed_by_a_wider_one(monkeypatch
     monkeypatch.setattr(path, "_CHEAP", 0.0)
     monkeypatch.setattr(path.Path, "_near", lambda self: 1e-9 if self.away == 1.0 else honest(self))
     given = problem(losses.Pinball(0.3), Lp(np.inf), n=400, intercept=False)
-    assert mklref.solve(given, max_iter=60).status is mklref.Status.OPTIMAL
+    optimal(given, max_iter=60)
 
 
 @pytest.mark.sampled(2)
@@ -127,10 +124,9 @@ def test_steps_that_leave_samples_out_lead_to_the_same_answer(monkeypatch, loss)
     monkeypatch.setattr(path, "_ROUGH", 0.1)
     monkeypatch.setattr(path, "_LARGEST", 0.95)
     monkeypatch.setattr("mklref.factored.nearby._MOST", 1.0)
-    found = mklref.solve(given)
+    found = optimal(given)
     monkeypatch.setattr(path, "_ROUGH", 0.0)
-    whole = mklref.solve(given)
-    assert found.status is whole.status is mklref.Status.OPTIMAL
+    whole = optimal(given)
     agree(found, whole)
     assert found.history.counters["passes"] % 1.0 > 0.0  # of some rows only
     assert whole.history.counters["passes"] % 1.0 == 0.0
@@ -188,10 +184,9 @@ def with_an_approach_and_without(monkeypatch, given):
     """Solutions that agree; L'DL counts as dear however small it is."""
     monkeypatch.setattr(path, "_CHEAP", 0.0)
     monkeypatch.setattr(approach, "_step", solving_its_model)
-    found = mklref.solve(given)
+    found = optimal(given)
     monkeypatch.setattr(path, "suits", lambda path: False)
-    other = mklref.solve(given)
-    assert found.status is other.status is mklref.Status.OPTIMAL
+    other = optimal(given)
     agree(found, other)
     return found, other
 
@@ -260,8 +255,7 @@ def test_targets_beyond_any_scale_are_left_to_the_path(monkeypatch):
     """No width is wide enough for an approach."""
     monkeypatch.setattr(path, "_CHEAP", 0.0)
     L, score = rows(n=400, ranks=(3, 5))
-    found = mklref.solve(mklref.Problem(kernels.FactorStack(L), 1e25 * score, loss=losses.EpsilonInsensitive(0.1)))
-    assert found.status is mklref.Status.OPTIMAL
+    optimal(mklref.Problem(kernels.FactorStack(L), 1e25 * score, loss=losses.EpsilonInsensitive(0.1)))
 
 
 def test_too_few_samples_near_the_bends_are_given_up(monkeypatch):
@@ -272,8 +266,7 @@ def test_too_few_samples_near_the_bends_are_given_up(monkeypatch):
     L, score = rows(n=600, ranks=(3, 5))
     y = np.digitize(score, [-1.0, 1.0])
     given = mklref.MulticlassProblem(kernels.FactorStack(L), y, regularizer="l1", strategy="one_vs_one")
-    found = mklref.solve(given)
-    assert found.status is mklref.Status.OPTIMAL
+    found = optimal(given)
     monkeypatch.undo()
     agree(found, mklref.solve(given))
 
@@ -292,8 +285,7 @@ def test_columns_far_from_0_and_classes_of_other_sizes_have_an_intercept_to_begi
     """Else L'beta is that of the larger class, and no step is long: with C = 1e5 it ended in a gap of the optimum."""
     L, score = rows(n=100)
     given = mklref.Problem(kernels.FactorStack([10.0 + one for one in L]), np.where(score > 1.0, 1, -1), C=1e5)
-    found = mklref.solve(given.replace(regularizer=Lp(p)))
-    assert found.status is mklref.Status.OPTIMAL
+    found = optimal(given.replace(regularizer=Lp(p)))
     assert found.history.counters["steps"] <= 25  # 15, 16
 
 
@@ -324,7 +316,7 @@ def test_a_goal_below_the_rounding_of_a_certificate_costs_few_of_them(calls_of, 
     assert found.certificate.gap < 2.0 * found.certificate.rounding
     assert len(judged) <= 3
     judged.clear()
-    assert mklref.solve(given).status is mklref.Status.OPTIMAL
+    optimal(given)
     assert len(judged) <= 2
     assert all(beta.any() for _, beta in judged)  # which f = 0 needs alone
 
@@ -376,8 +368,7 @@ def test_limits_end_a_run_whose_goal_the_certificate_does_not_confirm(monkeypatc
 @pytest.mark.parametrize(("loss", "most", "gap"), [(losses.Squared(), 8, 1e-5), (losses.Logistic(), 18, 4e-3)], ids=str)
 def test_weights_that_fit_v_end_a_smooth_path(loss, most, gap):
     given = problem(loss, Lp(1), n=1000, C=10.0)
-    found = mklref.solve(given)
-    assert found.status is mklref.Status.OPTIMAL
+    found = optimal(given)
     assert found.history.counters["passes"] <= most  # 16 and 25 where the path's own have to be right
     assert mklref.solve(given, max_iter=2, tol=1e-9).certificate.relative_gap < gap  # 1e-3 and 1e-2 with its own
 

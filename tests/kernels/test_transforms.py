@@ -224,50 +224,32 @@ def test_unknown_methods_are_refused(joint, method):
 BAD = np.diag([1.0, -2.0, 0.5])
 
 
-@pytest.mark.parametrize(
-    ("use", "error", "says"),
-    [
-        (lambda K, L, d: center(K, L[:2]), InvalidInput, "K_new holds 2 kernels, K holds 3"),
-        (
-            lambda K, L, d: center(K, L.swapaxes(1, 2)),
-            InvalidInput,
-            r"K_new\[0\] has shape \(17, 6\); expected",
-        ),
-        (
-            lambda K, L, d: normalize(K, "trace", np.where(L[2, 1, 3] == L, np.nan, L)),
-            InvalidInput,
-            r"\[2\]\[1, 3\]",
-        ),
-        (
-            lambda K, L, d: center(K, [L[0], L[1][:2], L[2]]),
-            InvalidInput,
-            r"K_new\[1\] has 2 rows, K_new\[0\] has 6; give",
-        ),
-        (lambda K, L, d: normalize(K, "trace", L * 1j), InvalidType, r"K_new\[0\] is complex data"),
-        (lambda K, L, d: normalize(K, "spherical", L), InvalidInput, "diagonal_new is missing: 'spherical' divides"),
-        (
-            lambda K, L, d: normalize(K, "spherical", L, d[:, 1:]),
-            InvalidInput,
-            r"\[0\] has shape \(5,\); expected",
-        ),
-        (lambda K, L, d: normalize(K, "spherical", L, d[:1]), InvalidInput, "diagonal_new holds 1 kernels, K holds 3"),
-        (lambda K, L, d: normalize(BAD, "trace"), InvalidKernel, r"kernels\[0\] has trace -0\.5"),
-        (
-            lambda K, L, d: normalize(2.0 - np.eye(3), "multiplicative"),
-            InvalidKernel,
-            r"kernels\[0\] has variance -0\.6",
-        ),
-        (lambda K, L, d: Normalizer("trace", True).fit(-K[0], "-K"), InvalidKernel, "-K has variance -.* Drop it"),
-        (lambda K, L, d: normalize(BAD, "spherical"), InvalidKernel, r"kernels\[0\] has k\(x, x\) = -2 at sample 1"),
-        (
-            lambda K, L, d: normalize(BAD**2, "spherical", [[1.0] * 3], [-3.0]),
-            InvalidKernel,
-            "new samples .* = -3",
-        ),
-        (lambda K, L, d: center(np.roll(K, 1, axis=2)), InvalidKernel, "not symmetric"),
+REFUSED = {
+    InvalidInput: [
+        (lambda K, L, d: center(K, L[:2]), "K_new holds 2 kernels, K holds 3"),
+        (lambda K, L, d: center(K, L.swapaxes(1, 2)), r"K_new\[0\] has shape \(17, 6\); expected"),
+        (lambda K, L, d: normalize(K, "trace", np.where(L[2, 1, 3] == L, np.nan, L)), r"\[2\]\[1, 3\]"),
+        (lambda K, L, d: center(K, [L[0], L[1][:2], L[2]]), r"K_new\[1\] has 2 rows, K_new\[0\] has 6; give"),
+        (lambda K, L, d: normalize(K, "spherical", L), "diagonal_new is missing: 'spherical' divides"),
+        (lambda K, L, d: normalize(K, "spherical", L, d[:, 1:]), r"\[0\] has shape \(5,\); expected"),
+        (lambda K, L, d: normalize(K, "spherical", L, d[:1]), "diagonal_new holds 1 kernels, K holds 3"),
     ],
-)
-def test_what_is_refused(joint, use, error, says):
+    InvalidType: [
+        (lambda K, L, d: normalize(K, "trace", L * 1j), r"K_new\[0\] is complex data"),
+    ],
+    InvalidKernel: [
+        (lambda K, L, d: normalize(BAD, "trace"), r"kernels\[0\] has trace -0\.5"),
+        (lambda K, L, d: normalize(2.0 - np.eye(3), "multiplicative"), r"kernels\[0\] has variance -0\.6"),
+        (lambda K, L, d: Normalizer("trace", True).fit(-K[0], "-K"), "-K has variance -.* Drop it"),
+        (lambda K, L, d: normalize(BAD, "spherical"), r"kernels\[0\] has k\(x, x\) = -2 at sample 1"),
+        (lambda K, L, d: normalize(BAD**2, "spherical", [[1.0] * 3], [-3.0]), "new samples .* = -3"),
+        (lambda K, L, d: center(np.roll(K, 1, axis=2)), "not symmetric"),
+    ],
+}
+
+
+@pytest.mark.parametrize(("error", "use", "says"), [(error, *row) for error, rows in REFUSED.items() for row in rows])
+def test_what_is_refused(joint, error, use, says):
     with pytest.raises(error, match=says):
         use(*split(joint))
 
