@@ -18,6 +18,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.factored.samples import SUMS
 from mklref.factored.shard import Own, Shard, Total
+from mklref.kernels.factor_sources import one_below_the_other
 
 EDGES = 2.0 ** np.arange(-60.0, 60.0, 0.25)
 """Clearances are counted below the first, between two, and above the last of these."""
@@ -143,18 +144,12 @@ class Nearby:
     def _narrow(self, copied: list[Any], needed: Any) -> None:
         """Steps with these rows, of which each machine has the samples that are near for it."""
         whole = self.whole
-        if whole.stack.sparse:
-            from scipy.sparse import vstack
-
-            rows = vstack(copied, format="csr")
-        else:
-            rows = np.concatenate(copied)
         machines = []
         for near, own in zip(self.near, whole.machines, strict=True):
             index = np.flatnonzero(near)
             there = np.searchsorted(needed, index if own.rows is None else own.rows[index])
             machines.append(Own(own.samples.part(index), None if len(there) == len(needed) else there))
-        stack = whole.stack.holding(rows, whole.start + needed)
+        stack = whole.stack.holding(one_below_the_other(copied), whole.start + needed)
         self.steps = Shard(stack, machines, 0, len(needed), whole.n)
 
     def _summed(self) -> tuple[Array, Array]:

@@ -15,7 +15,7 @@ from mklref._validate import checked_count, checked_number
 from mklref.exceptions import InvalidInput, InvalidType, NotApplicable
 from mklref.factored.cluster import Cluster, ClusterLost, Parts, Session, Source, require_dask
 from mklref.factored.shard import Total
-from mklref.kernels.factor_sources import aligned
+from mklref.kernels.factor_sources import apart, one_below_the_other
 from mklref.kernels.factor_stack import FactorStack, require_rows
 from mklref.kernels.protocol import indices
 
@@ -176,10 +176,9 @@ class DistributedStack(FactorStack):
         """Some of the samples: where they are, if they are in order, else in this process."""
         index = indices(samples, self.shape[1])
         if not np.all(np.diff(index) > 0):
-            return FactorStack(np.split(self._rows(index), np.cumsum(self.ranks)[:-1], axis=1), self.names)
+            return FactorStack(apart(self._rows(index), self.ranks), self.names)
         made = type(self).__new__(type(self))
-        cuts = np.searchsorted(index, self.edges)
-        own = [index[a:b] - first for (a, b), first in zip(pairwise(cuts), self.edges, strict=False)]
+        own = self._by_shards(index)
         made.cluster, made.sample_names = self.cluster, self._names_at(index)
         made.chosen = [new if old is None else old[new] for new, old in zip(own, self.chosen, strict=True)]
         told = {"names": self.names, "ranks": self.ranks, "sparse": self.sparse, "dtype": self._dtype}
@@ -196,14 +195,14 @@ class DistributedStack(FactorStack):
 
     def _gathered(self, index: Any) -> Any:
         """Rows of L in increasing order."""
-        cuts = np.searchsorted(index, self.edges)
-        own = [(index[a:b] - first,) for (a, b), first in zip(pairwise(cuts), self.edges, strict=False)]
-        parts = self._asked.apply("rows", own, together=False)
-        if self.sparse:
-            from scipy.sparse import vstack
+        return one_below_the_other(
+            self._asked.apply("rows", [(own,) for own in self._by_shards(index)], together=False)
+        )
 
-            return vstack(parts, format="csr")
-        return np.concatenate(parts)
+    def _by_shards(self, index: Any) -> list[Array]:
+        """Increasing numbers of samples, as each shard counts its own."""
+        cuts = np.searchsorted(index, self.edges)
+        return [index[a:b] - first for (a, b), first in zip(pairwise(cuts), self.edges, strict=False)]
 
     def _summed(self, name: str, v: Array) -> Array:
         each = [(v[first:last],) for first, last in pairwise(self.edges)]
@@ -321,8 +320,4 @@ def _of_arrays(names: Sequence[str] | None, *arrays: Any) -> FactorStack:
 
 
 def _of_rows(names: Sequence[str], ranks: Array, rows: Any) -> FactorStack:
-    edges = np.cumsum(ranks)[:-1]
-    if hasattr(rows, "tocsr"):
-        cuts = [0, *edges.tolist(), rows.shape[1]]
-        return ShardStack([rows[:, a:b] for a, b in pairwise(cuts)], names)
-    return ShardStack(np.split(aligned(rows), edges, axis=1), names)
+    return ShardStack(apart(rows, ranks), names)

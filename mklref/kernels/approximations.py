@@ -14,7 +14,6 @@ import os
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from copy import deepcopy
-from itertools import pairwise
 from typing import Any, TypeVar
 
 import numpy as np
@@ -36,7 +35,7 @@ from mklref._validate import (
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, UnsafeFile
 from mklref.kernels.base import Kernel, KernelFamily
 from mklref.kernels.evaluation import Block, Samples
-from mklref.kernels.factor_sources import Columns, Source, rows_of, source_of
+from mklref.kernels.factor_sources import Columns, Source, apart, rows_of, source_of
 from mklref.kernels.factor_stack import FactorStack
 from mklref.kernels.fitted import FittedFamily, checked_samples
 from mklref.kernels.transforms import Normalization
@@ -136,8 +135,7 @@ def _kept(stack: T, dtype: Any) -> T:
     rows: Any = stack.read(0, n).astype(kind) if stack.sparse else np.empty((n, stack.rank), dtype=kind)
     for start, stop in () if stack.sparse else stack.blocks():
         rows[start:stop] = stack.read(start, stop)
-    cuts = pairwise([0, *np.cumsum(stack.ranks).tolist()])
-    kept = type(stack)([rows[:, a:b] for a, b in cuts], stack.names)
+    kept = type(stack)(apart(rows, stack.ranks), stack.names)
     kept.makers, kept.sample_names = stack.makers, stack.sample_names
     return kept
 

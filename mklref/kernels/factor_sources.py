@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -119,6 +120,21 @@ def rows_of(X: Any, rows: Any) -> Any:
     """Rows of an array or of a data frame; those of Dask are computed here."""
     own = X.iloc[rows] if hasattr(X, "iloc") else X[rows]
     return own.compute() if hasattr(own, "__dask_graph__") else own
+
+
+def one_below_the_other(parts: Sequence[Rows]) -> Rows:
+    """Rows of several blocks together, in CSR format where they are sparse."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    from scipy.sparse import vstack
+
+    return vstack(parts, format="csr")
+
+
+def apart(rows: Rows, ranks: Any) -> list[Rows]:
+    """The factors of these ranks whose columns stand side by side; of an array they are views."""
+    rows = aligned(rows) if isinstance(rows, np.ndarray) else rows
+    return [rows[:, a:b] for a, b in pairwise([0, *np.cumsum(ranks).tolist()])]
 
 
 def summed(rows: Rows, v: Array) -> Array:

@@ -26,7 +26,7 @@ from mklref._names import names_in, require_one_order
 from mklref._typing import Array, FloatArray
 from mklref._validate import checked_count, checked_members, checked_names
 from mklref.exceptions import InvalidInput, InvalidParameter, KernelsLost, NotApplicable
-from mklref.kernels.factor_sources import AT_ONCE, FactorImages, Rows, Source, require_alike, source_of, summed
+from mklref.kernels.factor_sources import AT_ONCE, FactorImages, Rows, Source, apart, require_alike, source_of, summed
 from mklref.kernels.protocol import KernelStack, indices, numbers, sum_in_pairs
 from mklref.kernels.stack import ArrayStack
 
@@ -332,9 +332,7 @@ class FactorStack(KernelStack):
 
     def holding(self, rows: Rows, samples: Any) -> FactorStack:
         """The stack of some of the samples (k,), whose rows of L (k, r) have been read; one shard."""
-        cuts = pairwise([0, *np.cumsum(self.ranks).tolist()])
-        sources = tuple(source_of(rows[:, a:b], name) for (a, b), name in zip(cuts, self.names, strict=True))
-        return self._made(sources, samples, rows)
+        return self._made(tuple(map(source_of, apart(rows, self.ranks), self.names)), samples, rows)
 
     def _made(self, sources: tuple[Source, ...], samples: Any, joined: Rows | None = None) -> FactorStack:
         made = FactorStack.__new__(FactorStack)
