@@ -267,12 +267,10 @@ def gene_sets(path: str | os.PathLike[str], *, smallest: int = 1) -> dict[str, l
                     raise UnsafeFile(f"{path}, line {number}: expected a name, a description, genes; tabs between.")
                 if fields[0] in sets:
                     raise UnsafeFile(f"{path}, line {number}: the set {fields[0]!r} is there twice.")
-                genes = list(dict.fromkeys(gene for gene in fields[2:] if gene))
-                if len(genes) >= smallest:
-                    sets[fields[0]] = genes
+                sets[fields[0]] = list(dict.fromkeys(gene for gene in fields[2:] if gene))
     except UnicodeDecodeError as damaged:
         raise UnsafeFile(f"{path} is no text in UTF-8: {damaged}.") from damaged
-    return sets
+    return {name: genes for name, genes in sets.items() if len(genes) >= smallest}
 
 
 class CholeskyFactor:

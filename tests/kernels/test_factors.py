@@ -244,7 +244,7 @@ def test_gene_sets_are_read_from_gmt_files(tmp_path):
     for text in ("ONLY\tabout\n", "A\t\tx\nA\t\ty\n"):
         path.write_text(text)
         with pytest.raises(UnsafeFile, match="line"):
-            kernels.gene_sets(path)
+            kernels.gene_sets(path, smallest=2)  # also of sets that are left out
     path.write_bytes(b"A\t\t\xff\n")
     with pytest.raises(UnsafeFile, match="UTF-8"):
         kernels.gene_sets(path)
