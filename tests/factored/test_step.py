@@ -20,7 +20,7 @@ from mklref.factored.cluster import children
 from mklref.factored.nearby import Nearby
 from mklref.factored.rounds import samples_for
 from mklref.factored.samples import EntropySamples
-from mklref.factored.shard import Own, Shard
+from mklref.factored.shard import Own, Shard, Total
 from mklref.factored.system import Left, System
 from mklref.factored.weights import psi_of
 from mklref.kernels.protocol import sum_in_pairs
@@ -364,6 +364,8 @@ def test_what_workers_hand_over_is_summed_in_pairs():
             return reduce(add, map(handed_over, children(k, shards)), Term(k))
 
         assert handed_over(0) == sum_in_pairs(map(Term, range(shards)))
+    for own, other in ((1.0, 2.0), (2.0, 1.0)):  # a step ends where the first of all samples has to
+        assert (Total(worst=own) + Total(worst=other)).worst == 2.0
 
 
 @pytest.mark.parametrize("loss", LOSSES, ids=str)
