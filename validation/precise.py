@@ -38,19 +38,70 @@ def enclosure(problem: mklref.Problem, solution: mklref.Solution) -> tuple[Decim
         return max(lower for lower, _ in found), min(upper for _, upper in found)
 
 
-class Machine:
+class Formulas:
+    """V, V* and the box of a loss, in decimals or in fractions, in which all but the logistic one are exact."""
+
+    def __init__(self, loss: Any, number: Any = Decimal) -> None:
+        self.name = loss.name
+        parameters = {"epsilon": 0.0, "delta": 1.0, "tau": 0.5, **vars(loss)}
+        self.epsilon, self.delta, self.tau = (number(parameters[key]) for key in ("epsilon", "delta", "tau"))
+        self.zero = number(0)
+        self.curvature = int(self.name in ("squared", "squared_hinge", "huber", "squared_epsilon_insensitive"))
+
+    def interval(self, y: Any, c: Any) -> tuple[Any, Any]:
+        """Between which bounds beta is."""
+        infinite = float("inf")
+        if self.name in ("squared", "squared_epsilon_insensitive"):
+            return -infinite, infinite
+        if self.name in ("epsilon_insensitive", "huber"):
+            return -self.delta * c, self.delta * c
+        if self.name == "pinball":
+            return (self.tau - 1) * c, self.tau * c
+        bound = infinite if self.name == "squared_hinge" else c
+        return (self.zero, bound) if y > 0 else (-bound, self.zero)
+
+    def loss(self, t: Any, y: Any) -> Any:
+        """V(t, y)."""
+        z, r, zero = 1 - y * t, abs(y - t), self.zero
+        match self.name:
+            case "hinge" | "density_level_set":
+                return max(zero, z)
+            case "squared_hinge":
+                return max(zero, z) ** 2 / 2
+            case "one_class":
+                return max(zero, -t)
+            case "logistic":
+                margin = ratio(y * t)
+                return max(Decimal(0), -margin) + log1p(max(-abs(margin), Decimal(-1000)).exp())
+            case "pinball":
+                return max(self.tau * (y - t), (1 - self.tau) * (t - y))
+            case "huber":
+                return r * r / 2 if r <= self.delta else self.delta * (r - self.delta / 2)
+            case "squared" | "squared_epsilon_insensitive":
+                return max(zero, r - self.epsilon) ** 2 / 2
+        return max(zero, r - self.epsilon)
+
+    def dual(self, b: Any, y: Any, c: Any) -> Any:
+        """-c V*(-b/c, y) inside the box."""
+        if self.name == "one_class":
+            return self.zero
+        if self.name == "logistic":
+            small, large, c = map(ratio, (*sorted((abs(b), max(c - abs(b), self.zero))), c))
+            return -(small * (small / c).ln() + large * log1p(-small / c)) if small else Decimal(0)
+        return y * b - self.epsilon * abs(b) - self.curvature / c * b * b / 2
+
+
+class Machine(Formulas):
     """A problem in decimals."""
 
     def __init__(self, problem: mklref.Problem) -> None:
+        super().__init__(problem.loss)
         self.problem = problem
         self.K = [[[Decimal(x) for x in row] for row in K.tolist()] for K in problem.kernels.dense()]
         self.y = [Decimal(x) for x in problem.y.tolist()]
         self.costs = [Decimal(x) for x in problem.costs.tolist()]
         self.total = Decimal(problem.intercept_cost)
-        self.name = problem.loss.name
-        parameters = {"epsilon": 0.0, "delta": 1.0, "tau": 0.5, **vars(problem.loss)}
-        self.epsilon, self.delta, self.tau = (Decimal(parameters[key]) for key in ("epsilon", "delta", "tau"))
-        self.box = [self._interval(y, c) for y, c in zip(self.y, self.costs, strict=True)]
+        self.box = [tuple(map(Decimal, self.interval(y, c))) for y, c in zip(self.y, self.costs, strict=True)]
 
     # --- objectives
 
@@ -61,8 +112,8 @@ class Machine:
         images = self.images(beta)
         q = [max(dot(beta, image), Decimal(0)) for image in images]
         scores = [sum((w * f[i] for w, f in zip(theta, images, strict=True)), b) for i in range(len(beta))]
-        dual = sum(map(self._dual, beta, self.y, self.costs), Decimal(0)) - conjugate(self.problem.regularizer, q)
-        losses = sum((c * self._loss(t, y) for t, y, c in zip(scores, self.y, self.costs, strict=True)), Decimal(0))
+        dual = sum(map(self.dual, beta, self.y, self.costs), Decimal(0)) - conjugate(self.problem.regularizer, q)
+        losses = sum((c * self.loss(t, y) for t, y, c in zip(scores, self.y, self.costs, strict=True)), Decimal(0))
         squares = [w * w * x for w, x in zip(theta, q, strict=True)]
         imbalance = abs(sum(beta, Decimal(0)) - self.total)
         if self.problem.intercept and imbalance > Decimal("1e-70") * sum(map(abs, beta), self.total):
@@ -82,48 +133,6 @@ class Machine:
             rest = sum(inside[:i] + inside[i + 1 :], Decimal(0))
             inside[i] = min(max(self.total - rest, self.box[i][0]), self.box[i][1])
         return inside
-
-    def _interval(self, y: Decimal, c: Decimal) -> tuple[Decimal, Decimal]:
-        infinite = Decimal("Infinity")
-        if self.name in ("squared", "squared_epsilon_insensitive"):
-            return -infinite, infinite
-        if self.name in ("epsilon_insensitive", "huber"):
-            return -self.delta * c, self.delta * c
-        if self.name == "pinball":
-            return (self.tau - 1) * c, self.tau * c
-        bound = infinite if self.name == "squared_hinge" else c
-        return (Decimal(0), bound) if y > 0 else (-bound, Decimal(0))
-
-    def _loss(self, t: Decimal, y: Decimal) -> Decimal:
-        z, r, zero = 1 - y * t, abs(y - t), Decimal(0)
-        match self.name:
-            case "hinge" | "density_level_set":
-                return max(zero, z)
-            case "squared_hinge":
-                return max(zero, z) ** 2 / 2
-            case "one_class":
-                return max(zero, -t)
-            case "logistic":
-                return max(zero, -y * t) + log1p(max(-abs(t), Decimal(-1000)).exp())
-            case "pinball":
-                return max(self.tau * (y - t), (1 - self.tau) * (t - y))
-            case "huber":
-                return r * r / 2 if r <= self.delta else self.delta * (r - self.delta / 2)
-            case "squared" | "squared_epsilon_insensitive":
-                return max(zero, r - self.epsilon) ** 2 / 2
-        return max(zero, r - self.epsilon)
-
-    def _dual(self, b: Decimal, y: Decimal, c: Decimal) -> Decimal:
-        if self.name == "one_class":
-            return Decimal(0)
-        if self.name == "logistic":
-            small, large = sorted((abs(b), c - abs(b)))
-            return -(small * (small / c).ln() + large * log1p(-small / c)) if small else Decimal(0)
-        return y * b - self.epsilon * abs(b) - self._curvature / c * b * b / 2
-
-    @property
-    def _curvature(self) -> Decimal:
-        return Decimal(int(self.name in ("squared", "squared_hinge", "huber", "squared_epsilon_insensitive")))
 
     # --- Newton's method
 
@@ -202,7 +211,7 @@ class Machine:
         if self.name == "logistic":
             return y * (abs(x) / (c - abs(x))).ln(), c / (abs(x) * (c - abs(x)))
         sign = Decimal(0).copy_sign(x) + (1 if x > 0 else -1 if x < 0 else 0)
-        return self._curvature / c * x + self.epsilon * sign - y, self._curvature / c
+        return self.curvature / c * x + self.epsilon * sign - y, self.curvature / c
 
 
 def dot(x: Sequence[Decimal], y: Sequence[Decimal]) -> Decimal:
@@ -241,9 +250,9 @@ def solve(rows: list[Vector], residual: Vector) -> Vector:
 # --- regularisers as functions of squared norms
 
 
-def ratio(x: Fraction) -> Decimal:
-    """A rational number in 80 digits."""
-    return Decimal(x.numerator) / Decimal(x.denominator)
+def ratio(x: Any) -> Decimal:
+    """A rational number in the digits of the context."""
+    return x if isinstance(x, Decimal) else Decimal(x.numerator) / Decimal(x.denominator)
 
 
 def norm(x: Sequence[Decimal], inverse: Decimal) -> Decimal:
