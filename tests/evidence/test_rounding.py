@@ -5,13 +5,11 @@ The bounds (15) and (16): above the terms of (14), tight where the theory says s
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
-from fractions import Fraction
 
 import numpy as np
 import pytest
-from evidence.models import make_model, some_weights
+from evidence.models import exact_objective, make_model, some_weights
 from scipy.optimize import minimize
 
 from mklref.evidence import (
@@ -28,31 +26,6 @@ from mklref.evidence import (
 from mklref.evidence.iterations import balanced, fixed_point
 from mklref.evidence.newton import newton_step
 from mklref.exceptions import InvalidParameter, InvalidTarget
-
-
-def exact_objective(problem: EvidenceProblem, weights: np.ndarray, noise: float) -> float:
-    """phi by Kbar = L D L' in rational numbers: 1/2 sum log D_ii + 1/2 sum (L^{-1} y)_i^2/D_ii."""
-    n = problem.n_samples
-    theta = [Fraction(float(weight)) for weight in weights]
-    matrices = [[[Fraction(float(entry)) for entry in row] for row in matrix] for matrix in problem.kernels.matrices]
-    rows = [
-        [sum((t * K[i][j] for t, K in zip(theta, matrices, strict=True)), Fraction(0)) for j in range(n)]
-        for i in range(n)
-    ]
-    half = [Fraction(float(value)) for value in problem.y]
-    for i in range(n):
-        rows[i][i] += Fraction(noise)
-    log_determinant, fit = 0.0, Fraction(0)
-    for k in range(n):
-        pivot = rows[k][k]
-        log_determinant += math.log(pivot)
-        fit += half[k] ** 2 / pivot
-        for i in range(k + 1, n):
-            ratio = rows[i][k] / pivot
-            half[i] -= ratio * half[k]
-            for j in range(k + 1, n):
-                rows[i][j] -= ratio * rows[k][j]
-    return 0.5 * log_determinant + 0.5 * float(fit)
 
 
 def low_rank_model(seed: int, dtype: type = np.float32, n: int | None = None, least: float = -8) -> EvidenceProblem:

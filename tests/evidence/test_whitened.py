@@ -7,10 +7,9 @@ import sys
 from fractions import Fraction
 from unittest.mock import Mock
 
-import flint
 import numpy as np
 import pytest
-from evidence.test_rounding import exact_objective
+from evidence.models import exact_gradient, exact_objective
 
 from mklref.certificate.exact import in_slices, product_of_slices
 from mklref.evidence import (
@@ -24,25 +23,6 @@ from mklref.evidence import (
 from mklref.evidence.likelihood import judge
 from mklref.evidence.whitened import _is_indefinite
 from mklref.exceptions import InvalidParameter
-
-
-def exact_gradient(problem: EvidenceProblem, weights: np.ndarray, noise: float) -> list[float]:
-    """1/2 (tr(X K_m) - (X y)'K_m (X y)), X = Kbar^{-1}, in rational numbers."""
-    fmpq, n = flint.fmpq_mat, problem.n_samples
-    matrices = [*problem.kernels.matrices, *([np.eye(n)] if problem.learn_noise else [])]
-    exact = [fmpq(n, n, [flint.fmpq(*float(x).as_integer_ratio()) for x in K.flat]) for K in matrices]
-    total = fmpq(n, n, [flint.fmpq(*x.as_integer_ratio()) for x in (noise * np.eye(n)).ravel().tolist()])
-    for weight, K in zip(weights.tolist(), exact, strict=False):
-        total += K * flint.fmpq(*weight.as_integer_ratio())
-    X = total.inv()
-    alpha = X * fmpq(n, 1, [flint.fmpq(*float(value).as_integer_ratio()) for value in problem.y])
-    slopes = []
-    for K in exact:
-        product = X * K
-        trace = sum((product[i, i] for i in range(n)), flint.fmpq(0))
-        difference = trace - (alpha.transpose() * K * alpha)[0, 0]
-        slopes.append(0.5 * float(Fraction(int(difference.p), int(difference.q))))
-    return slopes
 
 
 def test_beside_little_noise_the_residual_is_exact_and_the_end_stationary(rng):
