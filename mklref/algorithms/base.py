@@ -37,7 +37,7 @@ from mklref.certificate import certify
 from mklref.certificate.bounds import relative, unit_of
 from mklref.exceptions import NotApplicable
 from mklref.machines import machine_for
-from mklref.machines.machine import SPARE, Machine, rounding
+from mklref.machines.machine import SPARE, Machine, Together
 from mklref.problem import Problem, require_problem
 from mklref.solution import History, Record, Solution, Status
 
@@ -72,11 +72,13 @@ class OutOfTime(Exception):
     """max_time has passed and another SVM was asked for."""
 
 
-class Run:
+class Run(Together):
     """One run of an algorithm on a problem, with the options that every algorithm has (`mklref.algorithms.base`).
 
     Raises as `mklref.solve` does; `InvalidInput` for a start of another size, or with weights that are none.
     """
+
+    machines: Sequence[Machine] = ()
 
     def __init__(
         self,
@@ -90,7 +92,7 @@ class Run:
         start: Solution | None = None,
     ) -> None:
         tol, max_iter, max_time = checked_options(problem, tol, max_iter, max_time, callback, progress)
-        self.problems = [part.problem for part in problem.machines]
+        parts = [part.problem for part in problem.machines]
         self.solver, self.problem, self.regularizer = solver, problem, problem.regularizer
         self.tol = tol
         self.precision = max((_EXACT * min(tol, 1.0)) ** 2, _ROUNDING)
@@ -99,24 +101,24 @@ class Run:
             solver, tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress
         )
         self.best: Best[Point] = Best()
-        betas: Sequence[Array | None] = [None] * len(self.problems)
+        betas: Sequence[Array | None] = [None] * len(parts)
         if start is not None:
             check_start(problem, start)
             betas = problem.split(start.dual_coef)
-        self.machines: list[Machine] = list(map(machine_for, self.problems, betas))
-        squares = np.sum([machine.forms.squares for machine in self.machines], axis=0)
+        self.machines = list(map(machine_for, parts, betas))
+        squares = self.squares
         given = np.zeros(problem.n_kernels) if start is None else start.weights
         if not np.isfinite(squares).all():  # the start is no start
-            self.machines, given = list(map(machine_for, self.problems)), np.zeros(problem.n_kernels)
+            self.machines, given = list(map(machine_for, parts)), np.zeros(problem.n_kernels)
         for machine in self.machines:
             machine.deadline = self.recorder.deadline
             check_range(problem.C, machine.forms.diagonals.max(initial=0.0))
         self.start = feasible_weights(self.regularizer, given, squares)
         """The first weights."""
-        self.unit = sum(map(unit_of, self.problems))
+        self.unit = sum(map(unit_of, parts))
         """What gaps are compared with where the optimum is 0."""
         self.svm_calls = self.gradient_calls = self.inner_steps = 0
-        self.rounding = 0.0
+        self.left_open = 0.0
         """What rounding added to the last gap that it alone left open."""
         self.known = False
         """Whether the algorithm knows the minimum of J as exactly as it knows J: further steps only meet rounding."""
@@ -139,7 +141,7 @@ class Run:
         Their `squares` are upper bounds, far too large to certify anything; `completed` reads them.
         """
         self._evaluate(weights, weights > 0.0)
-        return point_of(self.problem, self.machines, weights)
+        return point_of(self, weights)
 
     def completed(self, trial: Point) -> Point:
         """The point of a trial with the squares of all kernels; nothing is solved and nothing counted."""
@@ -169,7 +171,7 @@ class Run:
         """
         if point.rounding <= SPARE * self.tol * max(abs(point.upper), self.unit):
             return False
-        last, self.rounding = self.rounding, point.rounding
+        last, self.left_open = self.left_open, point.rounding
         return _SETTLED * last <= point.rounding <= last / _SETTLED
 
     def _exhausted(self, gap: float, point: Point) -> bool:
@@ -180,7 +182,7 @@ class Run:
         self._waited += 1
         if self._waited % _PATIENCE:
             return False
-        return self.known or gap <= rounding(self.problem, self.machines, point.weights, point.intercepts, point.upper)
+        return self.known or gap <= self.rounding(point.weights, point.intercepts, point.upper)
 
     def follow(self, steps: Iterator[Point]) -> Solution:
         """Run an algorithm to its end, and return the best point with its certificate computed afresh.
@@ -223,9 +225,9 @@ class Run:
 
     def _point(self, weights: Array) -> Point:
         """The point at which the machines are; the best one is kept, and so are the best bounds."""
-        point = point_of(self.problem, self.machines, weights)
+        point = point_of(self, weights)
         if self.reached(point):
-            added = rounding(self.problem, self.machines, point.weights, point.intercepts, point.upper)
+            added = self.rounding(point.weights, point.intercepts, point.upper)
             point = replace(point, rounding=added)
         return self.best.note(point)
 

@@ -299,8 +299,8 @@ def group_wrapper(
 
 def _first(run: Run, shape: GroupWeights, start: Solution | None) -> Array:
     """The best sigma for the block norms of `start`, or for equal ones."""
-    squares = np.sum([machine.forms.squares for machine in run.machines], axis=0)
-    return shape.closed_form(np.ones(len(squares)) if start is None else start.weights * np.sqrt(squares))
+    norms = np.ones(run.problem.n_kernels) if start is None else start.weights * np.sqrt(run.squares)
+    return shape.closed_form(norms)
 
 
 def _random(shape: GroupWeights, rng: np.random.Generator) -> Array:

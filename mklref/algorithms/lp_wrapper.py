@@ -63,7 +63,8 @@ def closed_form(run: Run, point: Point) -> Array:
     """
     regularizer, g = run.regularizer, np.sqrt(point.squares)
     if isinstance(regularizer, BlockNorm) and regularizer.q > 2.0:
-        errors = np.sum([weights_error(*part) for part in zip(run.problems, point.betas, strict=True)], axis=0)
+        parts = zip(run.machines, point.betas, strict=True)
+        errors = np.sum([weights_error(own.problem, beta) for own, beta in parts], axis=0)
         least = np.maximum(lowest(regularizer, len(g), run.tol) * g.max(), 2.0 * np.sqrt(errors))
         return regularizer.weights_from_dual(np.maximum(g, least))
     theta, fitting = regularizer.weights_from_norms(point.weights * g), regularizer.weights_from_dual(g)

@@ -5,15 +5,13 @@ And the weights at which a run starts.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from mklref._typing import Array
 from mklref.certificate import dual_losses, dual_objective
-from mklref.machines.machine import Machine
-from mklref.problem import Problem
+from mklref.machines.machine import Together
 from mklref.regularizers import BlockNorm, Lp, Regularizer
 from mklref.regularizers.norms import p_norm
 
@@ -63,21 +61,21 @@ class Point:
         return self.dual_term - 0.5 * float(weights @ self.squares)
 
 
-def point_of(problem: Problem, machines: Sequence[Machine], weights: Array) -> Point:
+def point_of(at: Together, weights: Array) -> Point:
     """The point at which these machines are, with its bounds."""
-    regularizer, betas = problem.regularizer, [machine.beta.copy() for machine in machines]
-    squares = np.sum([machine.forms.squares for machine in machines], axis=0)
-    answers = [machine.scores() for machine in machines]  # scores, best intercept, losses
-    losses = sum(loss for _, _, loss in answers)
+    regularizer, squares = at.problem.regularizer, at.squares
+    betas = [machine.beta.copy() for machine in at.machines]
+    _, intercepts, each = zip(*(machine.scores() for machine in at.machines), strict=True)
+    losses = sum(each)
     return Point(
         weights=weights,
         betas=tuple(betas),
-        intercepts=tuple(intercept for _, intercept, _ in answers),
+        intercepts=intercepts,
         squares=squares,
-        dual_term=dual_losses(problem, betas),
+        dual_term=dual_losses(at.problem, betas),
         losses=losses,
         penalty=regularizer.weight_penalty(weights) if regularizer.weight_form == "min" else 0.0,
-        lower=dual_objective(problem, betas, squares)[0],
+        lower=dual_objective(at.problem, betas, squares)[0],
         upper=losses + regularizer.value(weights * np.sqrt(squares)),
     )
 

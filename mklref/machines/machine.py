@@ -68,6 +68,11 @@ class Together:
         return np.split(beta, np.cumsum([len(machine.beta) for machine in self.machines])[:-1])
 
     @property
+    def squares(self) -> Array:
+        """q_m = sum_p beta_p'K_m beta_p, (M,); upper bounds for kernels that are not watched."""
+        return np.asarray(np.sum([machine.forms.squares for machine in self.machines], axis=0))
+
+    @property
     def products(self) -> Array | None:
         """K_m beta (M, n) as a certificate takes them, where the last update made them so."""
         return getattr(self.forms, "products", None)
@@ -90,9 +95,19 @@ class Together:
         known = sum(machine.dual_term() for machine in self.machines)
         return dual_objective(self.problem, [machine.beta for machine in self.machines], squares, known)[0]
 
-    def rounding(self, weights: Array, intercept: Any, upper: float) -> float:
+    def rounding(self, weights: Array, intercepts: Any, upper: float) -> float:
         """What a certificate adds to the gap of the bounds that these weights and the present beta gave."""
-        return rounding(self.problem, self.machines, weights, np.atleast_1d(intercept), upper)
+        squares = self.squares
+        regularizer, noise, worst = self.problem.regularizer, np.zeros_like(squares), 0.0
+        for machine, b in zip(self.machines, np.atleast_1d(intercepts), strict=True):
+            own, beta, images = machine.problem, machine.beta, machine.forms.images
+            noise += squares_error(own, beta, images)
+            worst += most_losses(own, beta, weights, images, b)
+            worst += dual_loss_error(own, beta, weights @ images, b)
+        above = worst + most_penalty(regularizer, weights, squares + noise) - upper
+        g = np.sqrt(squares)
+        above += penalty_error(regularizer, regularizer.conjugate(regularizer.dual_scale(g) * g), len(weights))
+        return float(above + self.dual_objective(squares) - self.dual_objective(squares + noise))
 
     def weights_error(self, polished: bool = False, sharp: bool = True) -> Array:
         """What rounding adds to the losses for each unit of theta_m, (M,), once the scores are off a kink of theirs."""
@@ -248,23 +263,3 @@ def weighted(weights: Array, rows: Array) -> Array:
         return np.asarray(weights @ rows)
     active = np.flatnonzero(weights)
     return np.asarray(weights @ rows if 4 * len(active) > len(weights) else weights[active] @ rows[active])
-
-
-def rounding(
-    problem: Problem, machines: Sequence[Machine], weights: Array, intercepts: Sequence[float] | Array, upper: float
-) -> float:
-    """What the certificate adds to the gap, for these weights and the beta_p at which the machines are."""
-    squares = np.sum([machine.forms.squares for machine in machines], axis=0)
-    regularizer, betas = problem.regularizer, [machine.beta for machine in machines]
-    noise, worst = np.zeros_like(squares), 0.0
-    for machine, beta, b in zip(machines, betas, intercepts, strict=True):
-        own, images = machine.problem, machine.forms.images
-        noise += squares_error(own, beta, images)
-        worst += most_losses(own, beta, weights, images, b)
-        worst += dual_loss_error(own, beta, weights @ images, b)
-    above = worst + most_penalty(regularizer, weights, squares + noise) - upper
-    g = np.sqrt(squares)
-    above += penalty_error(regularizer, regularizer.conjugate(regularizer.dual_scale(g) * g), len(weights))
-    known = sum(machine.dual_term() for machine in machines)
-    lower, less = (dual_objective(problem, betas, q, known)[0] for q in (squares, squares + noise))
-    return float(above + lower - less)
