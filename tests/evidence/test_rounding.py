@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from evidence.models import exact_objective, make_model, some_weights
+from evidence.models import make_model, some_weights
 from scipy.optimize import minimize
 
 from mklref.evidence import (
@@ -26,6 +26,7 @@ from mklref.evidence import (
 from mklref.evidence.iterations import balanced, fixed_point
 from mklref.evidence.newton import newton_step
 from mklref.exceptions import InvalidParameter, InvalidTarget
+from validation.attack.evidence import exact_objective
 
 
 def low_rank_model(seed: int, dtype: type = np.float32, n: int | None = None, least: float = -8) -> EvidenceProblem:

@@ -9,7 +9,6 @@ from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from evidence.models import exact_gradient, exact_objective
 
 from mklref.certificate.exact import in_slices, product_of_slices
 from mklref.evidence import (
@@ -23,6 +22,7 @@ from mklref.evidence import (
 from mklref.evidence.likelihood import judge
 from mklref.evidence.whitened import _is_indefinite
 from mklref.exceptions import InvalidParameter
+from validation.attack.evidence import exact_gradient, exact_objective
 
 
 def test_beside_little_noise_the_residual_is_exact_and_the_end_stationary(rng):

@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Iterator
-from fractions import Fraction
 
+import flint
 import numpy as np
 
 from mklref.evidence import (
@@ -85,23 +85,35 @@ def _exactly_known(problem: EvidenceProblem, record: EvidenceRecord) -> float:
     return exact if abs(record.objective - exact) <= point.rounding else math.nan
 
 
+def rational(matrix: np.ndarray) -> flint.fmpq_mat:
+    """The matrix as it is."""
+    entries = [flint.fmpq(*float(x).as_integer_ratio()) for x in matrix.flat]
+    return flint.fmpq_mat(*matrix.shape, entries)
+
+
+def exact_covariance(problem: EvidenceProblem, weights: np.ndarray, noise: float) -> flint.fmpq_mat:
+    """Kbar in rational numbers."""
+    total = rational(noise * np.eye(problem.n_samples))
+    for weight, K in zip(weights.tolist(), problem.kernels.matrices, strict=True):
+        total += rational(K) * flint.fmpq(*weight.as_integer_ratio())
+    return total
+
+
 def exact_objective(problem: EvidenceProblem, weights: np.ndarray, noise: float) -> float:
-    """phi by Kbar = L D L' in rational numbers: 1/2 sum log D_ii + 1/2 sum (L^{-1} y)_i^2/D_ii."""
-    n = problem.n_samples
-    rows = [[Fraction(noise) * (i == j) for j in range(n)] for i in range(n)]
-    for weight, K in zip(weights, problem.kernels.matrices, strict=True):
-        for i, row in enumerate(rows):
-            for j in range(n):
-                row[j] += Fraction(float(weight)) * Fraction(float(K[i, j]))
-    half = [Fraction(float(value)) for value in problem.y]
-    log_determinant, fit = 0.0, Fraction(0)
-    for k in range(n):
-        pivot = rows[k][k]
-        log_determinant += math.log(pivot)
-        fit += half[k] ** 2 / pivot
-        for i in range(k + 1, n):
-            ratio = rows[i][k] / pivot
-            half[i] -= ratio * half[k]
-            for j in range(k + 1, n):
-                rows[i][j] -= ratio * rows[k][j]
-    return 0.5 * log_determinant + 0.5 * float(fit)
+    """1/2 log |Kbar| + 1/2 y'Kbar^{-1} y in rational numbers, and the logarithm in 200 bits."""
+    total, y = exact_covariance(problem, weights, noise), rational(problem.y[:, None])
+    with flint.ctx.workprec(200):
+        return 0.5 * float(flint.arb(total.det()).log() + flint.arb((y.transpose() * total.solve(y))[0, 0]))
+
+
+def exact_gradient(problem: EvidenceProblem, weights: np.ndarray, noise: float) -> list[float]:
+    """1/2 (tr(X K_m) - (X y)'K_m (X y)), X = Kbar^{-1}, in rational numbers."""
+    X, n = exact_covariance(problem, weights, noise).inv(), problem.n_samples
+    alpha, slopes = X * rational(problem.y[:, None]), []
+    for matrix in (*problem.kernels.matrices, *([np.eye(n)] if problem.learn_noise else [])):
+        K = rational(matrix)
+        product = X * K
+        trace = sum((product[i, i] for i in range(n)), flint.fmpq(0))
+        with flint.ctx.workprec(200):
+            slopes.append(0.5 * float(flint.arb(trace - (alpha.transpose() * K * alpha)[0, 0])))
+    return slopes
