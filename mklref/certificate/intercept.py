@@ -37,6 +37,7 @@ def intercept_objective(problem: Problem, scores: Array, intercept: float) -> fl
     return float(problem.costs @ losses) + problem.intercept_cost * intercept
 
 
+@np.errstate(over="ignore", under="ignore", invalid="ignore")
 def best_intercept(problem: Problem, scores: Array) -> float:
     """A minimiser of h for scores s (n,), the middle one of an interval; 0 if the problem has no intercept.
 
