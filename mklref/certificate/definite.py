@@ -189,14 +189,10 @@ def _smallest_shifts(stack: KernelStack, allowed: list[Any]) -> Array:
     for m, bound in enumerate(allowed):
         stack.matrix(m, K)
         most = psd_tolerance(K, stack.dtype) if bound is None else bound
-        shifts.append(_smallest_shift(K, f"kernels[{m}]", most))
+        if (shift := least_shift(K, most)) is None:
+            raise InvalidKernel(_refusal(K, f"kernels[{m}]", most))
+        shifts.append(shift)
     return np.array(shifts)
-
-
-def _smallest_shift(K: Array, label: str, allowed: float) -> float:
-    if (shift := least_shift(K, allowed)) is None:
-        raise InvalidKernel(_refusal(K, label, allowed))
-    return shift
 
 
 def least_shift(K: Array, allowed: float, beside: Array | None = None) -> float | None:

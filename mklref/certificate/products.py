@@ -186,8 +186,11 @@ def evaluated(stack: KernelStack, v: Array, errors: Array) -> tuple[Interval, In
     images = stack.apply(v)
     radii = above(above(above(eta + gamma(int(np.count_nonzero(v)) + 1)) * above(lengths * reach)) + 4 * n * TINY)
     squares = [_inner(v, image, radius) for image, radius in zip(images, radii, strict=True)]
-    ends = (np.array([x.lower for x in squares]), np.array([x.upper for x in squares]))
-    return Interval.point(images).widen(radii), Interval(*ends)
+    return Interval.point(images).widen(radii), _stacked(squares)
+
+
+def _stacked(parts: Sequence[Interval]) -> Interval:
+    return Interval(np.stack([part.lower for part in parts]), np.stack([part.upper for part in parts]))
 
 
 def sliced_factors(stack: FactorStack, v: Array) -> tuple[Interval, Interval]:
@@ -278,10 +281,7 @@ def products(stack: KernelStack, v: Array, shifts: Array, backend: str) -> tuple
             images, squares = evaluated(stack, v, stack.entry_errors)
         else:
             found = [BACKENDS[backend](_matrix(stack, m), v, shift) for m, shift in enumerate(shifts.tolist())]
-            images, squares = (
-                Interval(np.stack([part.lower for part in parts]), np.stack([part.upper for part in parts]))
-                for parts in zip(*found, strict=True)
-            )
+            images, squares = map(_stacked, zip(*found, strict=True))
     if not all(np.all(np.isfinite(ends)) for ends in (images.lower, images.upper, squares.lower, squares.upper)):
         raise Unbounded
     return images, squares

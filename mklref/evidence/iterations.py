@@ -24,7 +24,7 @@ import numpy as np
 from mklref._typing import Array
 from mklref.certificate import certify
 from mklref.evidence.likelihood import MarginalLikelihood
-from mklref.evidence.newton import no_higher, residual, saddle_step
+from mklref.evidence.newton import closer, residual, saddle_step
 from mklref.evidence.problem import EvidenceProblem
 from mklref.evidence.variational import with_slopes
 from mklref.exceptions import Interrupted
@@ -105,8 +105,7 @@ class Reweighted:
             following = self._following(point, inner)
             if following is None or not inner.certificate.is_optimal(_INNER_LARGEST):
                 continue
-            rise = following.value - point.value
-            if rise < 0.0 or (no_higher(following, point) and residual(following) < residual(point)):
+            if following.value < point.value or closer(following, point):
                 self.inner = inner
                 return following
         return None

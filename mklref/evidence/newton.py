@@ -71,7 +71,7 @@ def newton_step(point: P) -> P | None:
         trial = point.moved(point.lower + np.maximum(x + t * direction, 0.0) / units)
         if trial is not None:
             visible = abs(t * slope) > slack
-            if trial.value <= point.value + _ARMIJO * t * slope if visible else _closer(trial, point):
+            if trial.value <= point.value + _ARMIJO * t * slope if visible else closer(trial, point):
                 return trial
         t *= 0.5
     return None
@@ -101,8 +101,8 @@ def _model_minimum(hessian: Array, gradient: Array, x: Array) -> Array:
     return np.asarray(nnls(root[:, None] * vectors.T, root * (vectors.T @ x) - (vectors.T @ gradient) / root)[0])
 
 
-def _closer(trial: Point, point: Point) -> bool:
-    """Whether a step too small to show in the value brings the conditions closer."""
+def closer(trial: Point, point: Point) -> bool:
+    """Whether a step that may be too small to show in the value brings the conditions closer."""
     return no_higher(trial, point) and residual(trial) < residual(point)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,12 +12,13 @@ from scipy.special import expit
 
 from mklref._typing import Array
 from mklref.certificate.allowance import squares_error
-from mklref.certificate.bounds import dual_losses, dual_squares
+from mklref.certificate.bounds import dual_losses
 from mklref.certificate.intercept import intercept_objective, middle_intercept
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import Machine
 from mklref.native import tuning
 from mklref.native.step import Cut
+from mklref.problem import Problem
 from mklref.regularizers.norms import quotient
 
 _NEAREST, _SHARP = 36.0, 0.1
@@ -187,6 +189,16 @@ def closed_form(problem: Any, point: Point, least: Array | float = 0.0) -> Array
     return np.asarray(problem.regularizer.weights_from_norms(norms))
 
 
+def known_squares(problem: Problem, betas: Sequence[Array]) -> Array:
+    """q and the rounding of q, (2, M), from a read of the kernels."""
+    squares, noise = found = np.zeros((2, problem.n_kernels))
+    for (own, *_), beta in zip(problem.machines, betas, strict=True):
+        images = own.kernels.images(beta)
+        squares += np.maximum(images @ beta, 0.0)
+        noise += squares_error(own, beta, images)
+    return found
+
+
 def nearer(machine: Machine | JointMachine, point: Point) -> list[Point]:
     """The same function as (t beta, theta / t), for the t of the largest lower bounds that rounding leaves.
 
@@ -197,11 +209,7 @@ def nearer(machine: Machine | JointMachine, point: Point) -> list[Point]:
     regularizer = problem.regularizer
     if regularizer.weight_form == "min" and not np.isfinite(regularizer.weight_penalty(2.0 * point.weights)):
         return []  # no such weights
-    squares, noise = np.zeros((2, problem.n_kernels))
-    for own, beta in zip(machine.machines, betas, strict=True):
-        images = own.problem.kernels.images(beta)
-        squares += dual_squares(own.problem, beta, images)
-        noise += squares_error(own.problem, beta, images)
+    squares, noise = known_squares(problem, betas)
 
     def best(g: Array) -> float:
         """By ternary search on s, t = 1/(1 + exp(-s)), for dual norms g."""

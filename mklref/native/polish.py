@@ -15,13 +15,14 @@ from mklref._polish import fitted, improved, newton
 from mklref._threads import blas_threads
 from mklref._typing import Array
 from mklref.certificate import Certificate, certify
-from mklref.certificate.allowance import score_bounds, squares_error
+from mklref.certificate.allowance import score_bounds
 from mklref.certificate.loss_terms import Scores, stretch, stretched
 from mklref.certificate.rounding import Interval
 from mklref.exceptions import NotApplicable
 from mklref.losses import EpsilonInsensitive, Pinball
 from mklref.machines.joint import JointMachine
 from mklref.machines.machine import Machine
+from mklref.native.point import known_squares
 from mklref.problem import Point, Problem
 from mklref.regularizers import Fixed
 from mklref.regularizers.norms import quotient
@@ -95,19 +96,9 @@ def _at_the_limit(certificate: Certificate) -> bool:
     return bool(certificate.gap - certificate.rounding <= _ENOUGH * abs(certificate.upper))
 
 
-def _squares(problem: Problem, point: Point) -> Array:
-    """q and the rounding of q, (2, M)."""
-    squares, noise = found = np.zeros((2, problem.n_kernels))
-    for (own, *_), beta in zip(problem.machines, problem.split(point.dual_coef), strict=True):
-        images = own.kernels.images(beta)
-        squares += np.maximum(images @ beta, 0.0)
-        noise += squares_error(own, beta, images)
-    return found
-
-
 def _of_noise(problem: Problem, point: Point) -> NDArray[np.int_]:
     """The kernels of large weights whose q is rounding: with q > 2 they cost nothing but what they round."""
-    squares, noise = _squares(problem, point)
+    squares, noise = known_squares(problem, problem.split(point.dual_coef))
     order = np.argsort(-point.weights * noise)
     return np.asarray(order[(squares <= noise)[order] & (point.weights[order] > 0.0)][:_FEW])
 
@@ -117,7 +108,7 @@ def _below_the_kinks(problem: Problem, point: Point) -> Iterator[Point]:
 
     That of a kernel with a small weight may be large. A smaller q_m costs theta_m dq_m, and less beta the largest dq/q.
     """
-    squares, noise = _squares(problem, point)
+    squares, noise = known_squares(problem, problem.split(point.dual_coef))
     inside = Rescaled.of(problem.regularizer, np.sqrt(1.0 + quotient(noise, squares)))
     if inside.polyhedral(problem.n_kernels) is not None:
         yield from _finite(newton(problem, inside, point))

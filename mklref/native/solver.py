@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -153,7 +154,7 @@ def _solved(
         def told(_: Record) -> object:  # the bounds that are told are those of this problem
             return callback is not None and callback(run.recorder.records[-1])
 
-        for near in () if last else (_of_semidefinite_kernels, _in_a_smaller_box):
+        for near in () if last else (_of_semidefinite_kernels, partial(in_a_smaller_box, far=tuning.FAR)):
             if _may_go_on(solution, tol, deadline):
                 solution = _by_way_of(near, machine, solution, tol, max_iter, deadline, told)
         return solution
@@ -225,10 +226,6 @@ def _as_of(problem: Problem, near: Solution, solution: Solution, tol: float) -> 
         solution, dual_coef=near.dual_coef, weights=near.weights, intercept=problem.intercepts(found.intercept),
         objective=found.objective, certificate=found, status=solution.status.confirmed(found.is_optimal(tol)),
     )  # fmt: skip
-
-
-def _in_a_smaller_box(problem: Problem, dual_coef: Array) -> Problem | None:
-    return in_a_smaller_box(problem, dual_coef, tuning.FAR)
 
 
 def _of_semidefinite_kernels(problem: Problem, _: Array) -> Problem | None:
