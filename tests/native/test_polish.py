@@ -305,11 +305,11 @@ def test_a_run_that_was_limited_is_not_solved_a_second_time_by_way_of_other_kern
     """A float32 kernel with negative eigenvalues: only who stalls goes by way of K + s I."""
     problem = solves.random_problem(generator(17, "solves").spawn(591)[590])
     assert problem.kernels.slack.any()
-    asked = calls_of(solver, "_by_way_of", lambda near, *given: (near.__name__, given[1].status))
+    asked = calls_of(solver, "_by_way_of", lambda near, *given: (near, given[1].status))
     limited = solve(problem, max_iter=1, polish=True)
     assert (limited.status, asked) == (Status.ITERATION_LIMIT, [])
     solve(problem)
-    assert asked[0] == ("_of_semidefinite_kernels", Status.STALLED)
+    assert asked[0] == (solver._of_semidefinite_kernels, Status.STALLED)
     assert {status for _, status in asked} == {Status.STALLED}
     added = solver._of_semidefinite_kernels(problem, None).kernels.dense() - problem.kernels.dense()
     np.testing.assert_allclose(added, [1.01 * np.diag(s) for s in problem.kernels.lost], rtol=1e-3, atol=1e-12)
