@@ -142,13 +142,17 @@ class RigorousCertificate(Bounds):
         ------
         InvalidParameter
             A name that ends as those of other formats do, such as a `path` in .npz.
+        InvalidInput
+            As `to_dict`; nothing is written then.
         """
-        require_ending(path, ".json")
+        for name, own in ((path, ".json"), (data, ".npz")):
+            if name is not None:
+                require_ending(name, own)
+        document = json.dumps(self.to_dict(), indent=1) + "\n"  # before the data, which it may refuse
         if data is not None:
-            require_ending(data, ".npz")
             with replacing(data) as file:
                 np.savez(file, kernels=self.problem.kernels.dense(), y=_targets(self.problem))
-        write_text(path, json.dumps(self.to_dict(), indent=1) + "\n")
+        write_text(path, document)
 
 
 def _targets(problem: Any) -> Array:

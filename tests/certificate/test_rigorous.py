@@ -123,7 +123,7 @@ def test_a_delta_that_cannot_be_proven_is_refused():
         certify(problem, 0.1 * problem.y, rigorous=True, delta=0.0)
 
 
-def test_a_proof_belongs_to_the_bytes_of_the_kernels():
+def test_a_proof_belongs_to_the_bytes_of_the_kernels(tmp_path):
     """Kernels that are written to after a certificate are proven anew, and the old certificate is not written."""
     problem = definite()
     K = [np.array(matrix) for matrix in problem.kernels.dense()]
@@ -134,8 +134,10 @@ def test_a_proof_belongs_to_the_bytes_of_the_kernels():
     K[0][:] = np.diag(np.where(np.arange(len(K[0])) == 3, -0.01, 1.0))
     with pytest.raises(InvalidKernel, match=r"kernels\[0\] is not positive semidefinite"):
         certify(problem, 0.1 * problem.y, rigorous=True)
-    with pytest.raises(InvalidInput, match="written to since they were certified"):
-        old.to_dict()
+    for write in (old.to_dict, lambda: old.save(tmp_path / "c.json", data=tmp_path / "d.npz")):
+        with pytest.raises(InvalidInput, match="written to since they were certified"):
+            write()
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_proof_for_factors_has_the_rounding_of_their_rows_as_they_are(rng):
