@@ -70,6 +70,7 @@ class _Work:
         """The lines of the result, from the first block on, which has the header; up to where Ctrl-C comes."""
         self.rows, self.interrupted = 0, False
         self._n = self._right = self._strange = 0
+        self._notation = ""
         self._values: list[Any] = []
         self._rests: list[Any] = []
         given = self._arguments
@@ -111,8 +112,10 @@ class _Work:
             classes = predicted[known].astype(str)
             self._right += sum(_same(cell, name) for cell, name in zip(cells[known], classes, strict=True))
             return
-        found = read(cells[known])
-        values = numbers(cells[known], found.detail if found.kind == "number" else ".")
+        if not self._notation and known.any():  # that of the first block: in another one 1,234 may be a thousand
+            found = read(cells[known])
+            self._notation = found.detail if found.kind == "number" else "."
+        values = numbers(cells[known], self._notation)
         there = np.isfinite(values)
         self._strange += int(np.sum(~there))
         self._values.append(values[there])

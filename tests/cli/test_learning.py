@@ -118,7 +118,7 @@ def test_several_classes_have_a_score_each(models, run):
     assert int(captured.err.split()[1]) > 45
 
 
-def test_numbers_come_back_in_their_own_units(models, run):
+def test_numbers_come_back_in_their_own_units(models, run, monkeypatch):
     captured = run(["predict", str(models / "amount.npz"), str(models / "amount.csv"), "--out", str(models / "o.csv")])
     assert captured.out == ""
     truth = read_csv(models / "amount.csv", ignore=["name"]).y
@@ -129,6 +129,11 @@ def test_numbers_come_back_in_their_own_units(models, run):
     comma = models / "comma.csv"  # in the target
     comma.write_text(re.sub(r"\.(\d+)$", r",\1", (models / "amount.csv").read_text().replace(",", ";"), flags=re.M))
     assert run(["predict", str(models / "amount.npz"), str(comma)]).err == captured.err
+    *first, last = comma.read_text().splitlines()  # of three digits, it could be of thousands
+    comma.write_text("\n".join([*first, re.sub(r",(\d{3})\d+$", r",\1", last)]) + "\n")
+    whole = run(["predict", str(models / "amount.npz"), str(comma)]).err
+    monkeypatch.setattr(predict, "ROWS", 59)
+    assert run(["predict", str(models / "amount.npz"), str(comma)]).err == whole
 
 
 def test_columns_are_found_by_name_and_others_ignored(models, tmp_path, refused, run):
