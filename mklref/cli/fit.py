@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from rich.markup import escape
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from mklref import plotting
 from mklref.cli import render
 from mklref.cli.files import deliver
 from mklref.cli.model import TableModel, calibrated
@@ -35,7 +37,8 @@ def run(arguments: Any) -> bool:
     if evaluation is not None and evaluation.scores is not None:
         calibration = calibrated(evaluation.scores, evaluation.truth)
     model = TableModel(search.best_estimator_, pipeline["table"], table.target, table.identifiers, calibration)
-    written = deliver(arguments, save=model.save, plot=lambda path: _draw(search.best_estimator_, path))
+    picture = partial(save_picture, lambda: plotting.weights(model.estimator).figure)
+    written = deliver(arguments, save=model.save, plot=picture)
     out.print()
     _show_search(out, search, table.classes)
     if evaluation is not None:
@@ -97,12 +100,6 @@ def _show_evaluation(out: Any, evaluation: Any, arguments: Any) -> None:
             f"other columns may help{remedy}.",
             UselessModelWarning,
         )
-
-
-def _draw(model: Any, path: str) -> None:
-    from mklref import plotting
-
-    save_picture(lambda: plotting.weights(model).figure, path)
 
 
 def _show_search(out: Any, search: Any, classes: bool) -> None:

@@ -143,40 +143,27 @@ def _add_certify(commands: Any) -> None:
     add("solution", type=Input, metavar="SOLUTION", help="file with a solution, or directory with one for each problem")
     add("--tol", type=tolerance, default=1e-6, help="largest certified relative gap (1e-6)")
     add("--rigorous", action="store_true", help="prove the bounds, rounding errors included")
+    add("--save", type=Output, metavar="FILE.json", help="write the certificate; with directories, all rows")
+    add("--report", type=Output, metavar="FILE.html", help="with directories: write a page")
+    add_force(certify)
+    add = certify.add_argument_group("samples in place of PROBLEM").add_argument
     add(
         "--data",
         type=Input,
         metavar="FILE",
-        help="in place of PROBLEM: samples X (n, d) and y, for kernels that are evaluated when they are read; C, loss, "
-        "regularizer as in a problem; or a CSV file of numbers with a header, and the options say the rest",
+        help="samples X (n, d) and y, for kernels that are evaluated when they are read; C, loss, regularizer as in a "
+        "problem; or a CSV file of numbers with a header, and the options say the rest",
     )
-    add("--kernels", type=Name, metavar="SPEC", help="with --data: such as linear,poly:2,rbf:0.1..10:8,per-variable")
-    add("--normalize", choices=NORMALIZATIONS, help="with --data: normalisation of each kernel (none)")
-    add("--target", type=Name, metavar="COLUMN", help="with --data FILE.csv: column of y (the last one)")
-    add(
-        "--ignore",
-        type=names,
-        default=[],
-        metavar="COLUMN,...",
-        help="with --data FILE.csv: columns that are no variables",
-    )
-    add(
-        "--positive",
-        type=Name,
-        metavar="CLASS",
-        help="with --data FILE.csv: the class that becomes +1 (the second of two)",
-    )
-    add("--standardize", action="store_true", help="with --data FILE.csv: the variables, as solve does")
-    add(
-        "--p",
-        type=exponent,
-        help="with --data: norm of the weights, in [1, inf], such as 4/3, unless the file says (1)",
-    )
-    add("--C", type=number, help="with --data: weight of the summed loss, unless the file says (1)")
-    add("--loss", type=loss, metavar="NAME[:VALUE]", help="with --data: the loss, unless the file says (hinge)")
-    add("--save", type=Output, metavar="FILE.json", help="write the certificate; with directories, all rows")
-    add("--report", type=Output, metavar="FILE.html", help="with directories: write a page")
-    add_force(certify)
+    add("--kernels", type=Name, metavar="SPEC", help="such as linear,poly:2,rbf:0.1..10:8,per-variable")
+    add("--normalize", choices=NORMALIZATIONS, help="normalisation of each kernel (none)")
+    add("--p", type=exponent, help="norm of the weights, in [1, inf], such as 4/3, unless the file says (1)")
+    add("--C", type=number, help="weight of the summed loss, unless the file says (1)")
+    add("--loss", type=loss, metavar="NAME[:VALUE]", help="the loss, unless the file says (hinge)")
+    add = certify.add_argument_group("samples of a CSV file").add_argument
+    add("--target", type=Name, metavar="COLUMN", help="column of y (the last one)")
+    add("--ignore", type=names, default=[], metavar="COLUMN,...", help="columns that are no variables")
+    add("--positive", type=Name, metavar="CLASS", help="the class that becomes +1 (the second of two)")
+    add("--standardize", action="store_true", help="the variables, as solve does")
 
 
 def _add_vectors(commands: Any) -> None:
@@ -261,5 +248,4 @@ def _add_problem(command: Any, samples: str) -> None:
     add("--seed", type=seed, help="seed of the draw (0)")
     add("--kernels", type=Name, metavar="SPEC", help="such as linear,poly:2,rbf:0.1..10:8,per-variable (simplemkl)")
     add("--normalize", choices=NORMALIZATIONS, help="normalisation of each kernel (trace; none for an NPZ file)")
-    names = ", ".join(LOSSES)
-    add("--loss", type=loss, metavar="NAME[:VALUE]", help=f"{names}; VALUE its parameter (hinge)")
+    add("--loss", type=loss, metavar="NAME[:VALUE]", help=f"{', '.join(LOSSES)}; VALUE its parameter (hinge)")

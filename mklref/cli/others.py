@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import os
 import sys
+from contextlib import closing
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,21 +53,16 @@ def run_reproduce(arguments: Any) -> bool:
 def run_vectors(arguments: Any) -> bool:
     """Write the catalogue as files, with a bar on standard error, and say how many there are."""
     out = render.console()
-    progress = Steps(sys.stderr.isatty(), "problems", None)
     options = {name: getattr(arguments, name) for name in ("include", "exclude", "formats", "suite")}
-    try:
-        index = export_vectors(arguments.directory, **options, progress=lambda *_: progress.advance())
-    except KeyboardInterrupt:
-        told = f"interrupted; {Path(arguments.directory) / 'index.json'} lists what was written"
-        raise KeyboardInterrupt(told) from None
-    finally:
-        progress.close()
-    count = len(index["problems"])
+    with closing(Steps(sys.stderr.isatty(), "problems", None)) as progress:
+        try:
+            index = export_vectors(arguments.directory, **options, progress=lambda *_: progress.advance())
+        except KeyboardInterrupt:
+            told = f"interrupted; {Path(arguments.directory) / 'index.json'} lists what was written"
+            raise KeyboardInterrupt(told) from None
     proven = sum(entry["bounds"] == "rigorous" for entry in index["problems"])
-    formats = ", ".join(arguments.formats)
-    told = f"{counted(count, 'problem')} as {formats} in {arguments.directory}, with index.json; "
-    told += f"the bounds of {proven} are proven"
-    render.say(out, told)
+    written = f"{counted(len(index['problems']), 'problem')} as {', '.join(arguments.formats)}"
+    render.say(out, f"{written} in {arguments.directory}, with index.json; the bounds of {proven} are proven")
     return True
 
 

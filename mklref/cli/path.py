@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import sys
 import warnings
+from contextlib import closing
+from functools import partial
 from io import StringIO
 from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from mklref import plotting
 from mklref._files import write_text
 from mklref._path import solve_path
 from mklref._progress import Steps
@@ -47,7 +50,7 @@ def run(arguments: Any) -> bool:
     written = deliver(
         arguments,
         out=lambda path: _write(path, costs, solutions, errors, names),
-        plot=lambda path: _draw(path, costs, solutions, errors, names, chosen),
+        plot=partial(save_picture, lambda: _picture(costs, solutions, errors, names, chosen)),
     )
     out.print()
     _show(out, costs, solutions, errors)
@@ -60,16 +63,14 @@ def run(arguments: Any) -> bool:
 
 
 def _solved(problem: Any, arguments: Any) -> tuple[list[Any], bool]:
-    line = Steps(sys.stderr.isatty(), "values of C", len(arguments.C))
-    try:
-        options = {"tol": arguments.tol, "max_time": arguments.max_time}
-        return solve_path(problem, C=arguments.C, callback=lambda point: line.advance(), **options), False
-    except Interrupted as stopped:
-        if not stopped.path:
-            raise
-        return list(stopped.path), True  # type: ignore[arg-type]
-    finally:
-        line.close()
+    options = {"tol": arguments.tol, "max_time": arguments.max_time}
+    with closing(Steps(sys.stderr.isatty(), "values of C", len(arguments.C))) as line:
+        try:
+            return solve_path(problem, C=arguments.C, callback=lambda point: line.advance(), **options), False
+        except Interrupted as stopped:
+            if not stopped.path:
+                raise
+            return list(stopped.path), True  # type: ignore[arg-type]
 
 
 def _errors(search: Any, X: Any, y: Any, unknown: Any) -> tuple[Any, float | None, bool]:
@@ -127,18 +128,11 @@ def _write(path: str, costs: list[float], solutions: list[Any], errors: Any, nam
     write_text(path, text.getvalue())
 
 
-def _draw(
-    path: str, costs: list[float], solutions: list[Any], errors: Any, names: tuple[str, ...], chosen: float | None
-) -> None:
+def _picture(costs: list[float], solutions: list[Any], errors: Any, names: Any, chosen: float | None) -> Any:
     from matplotlib import pyplot as plt
 
-    from mklref import plotting
-
-    def picture() -> Any:
-        figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.2), layout="constrained")
-        plotting.weight_paths(solutions, costs, names=names, ax=left)
-        known = errors if np.isfinite(errors).all() else None
-        plotting.path(costs, solutions, errors=known, chosen=chosen, ax=right)
-        return figure
-
-    save_picture(picture, path)
+    figure, (left, right) = plt.subplots(1, 2, figsize=(9.0, 3.2), layout="constrained")
+    plotting.weight_paths(solutions, costs, names=names, ax=left)
+    known = errors if np.isfinite(errors).all() else None
+    plotting.path(costs, solutions, errors=known, chosen=chosen, ax=right)
+    return figure

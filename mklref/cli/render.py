@@ -21,15 +21,8 @@ EIGHTHS = " ▏▎▍▌▋▊▉█"
 MOST_KERNELS = 40
 """Kernels whose weights are shown; the largest ones if there are more."""
 MOST_COLUMNS = 6
-NARROWER = tuple(
-    tuple(name for name in COLUMNS if name not in left_out)
-    for left_out in (
-        ("lower", "upper"),
-        ("raw lower", "raw upper", "lower", "upper"),
-        ("raw lower", "raw upper", "lower", "upper", "seconds"),
-    )
-)
-"""Columns that a narrow terminal does with: rows keep their names, values and status."""
+_LEFT_OUT = (("lower", "upper"), ("raw lower", "raw upper"), ("seconds",))
+"""Columns that a narrow terminal does without, one group after the other: rows keep names, values and status."""
 WRITTEN = {"save": "saved to", "out": "written to", "plot": "drawn in"}
 PIPE_WIDTH = 130
 """Width of the output where there is no terminal to ask."""
@@ -85,8 +78,11 @@ def show_row(out: Console, so_far: CrossCheck, row: Row) -> None:
 
 
 def _fitting(out: Console, cells: Sequence[str]) -> str:
-    """The columns for which the terminal is wide enough: bounds are left out first."""
-    shown = next((names for names in (COLUMNS, *NARROWER) if len(line(names, names)) <= out.width), NARROWER[-1])
+    """The columns for which the terminal is wide enough."""
+    shown = COLUMNS
+    for group in _LEFT_OUT:
+        if len(line(shown, shown)) > out.width:
+            shown = tuple(name for name in shown if name not in group)
     return line(cells, shown)
 
 

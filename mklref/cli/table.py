@@ -163,8 +163,7 @@ def read_messy(arguments: Any) -> MessyTable:
         if unknown:
             there = ", ".join(frame.columns[:8])
             raise InvalidParameter(f"{option} names {unknown[0]!r}, which is no column; there are {there}.")
-    for option, columns in (("--ignore", arguments.ignore), ("--id", arguments.id)):
-        if target in columns:
+        if option != "--target" and target in columns:
             raise InvalidParameter(f"{option} names {target!r}, the target; say by --target which column to predict.")
     values, known = targets_of_column(frame[target], arguments.missing)
     drawn = np.arange(len(values))
@@ -175,19 +174,21 @@ def read_messy(arguments: Any) -> MessyTable:
     variables = [column for column in frame.columns if column not in {target, *arguments.ignore, *arguments.id}]
     if not variables:
         raise InvalidParameter(f"{name}: without the columns to ignore there is no variable left.")
-    smallest = min(np.unique(y, return_counts=True)[1]) if classes else len(y)
+    names, counts = np.unique(y, return_counts=True)
+    smallest = min(counts) if classes else len(y)
     if smallest < arguments.folds:
         few = f"fewer than --folds {arguments.folds}; give fewer folds"
         if classes:
             raise InvalidTarget(f"the smallest class has {counted(smallest, 'sample')}, {few}, or drop the class.")
         raise InvalidTarget(f"there are {smallest} samples, {few}.")
+    pairs = [f"{name} ({count})" for name, count in zip(names[:8], counts, strict=False)]
+    of_classes = f"{len(names)} classes: {', '.join(pairs)}{', ...' if len(names) > 8 else ''}"
     left = f"; {int(np.sum(~known))} without a target left out" if not known.all() else ""
     facts = {
         "data": name if name == source else f"{name} ({source})",
         "samples": f"{len(y)} of {len(frame)}{left}",
-        "target": _shown(y) if classes else f"numbers, standard deviation {float(np.std(y)):.4g}",
+        "target": of_classes if classes else f"numbers, standard deviation {float(np.std(y)):.4g}",
     }
-    names = np.unique(y)
     whole = classes and all(name.lstrip("-").isdecimal() for name in names)
     if whole and arguments.task == "auto" and 2 < len(names) <= MOST_RATINGS:
         facts["or else"] = "whole numbers are taken for classes; a rating is a number to predict: --task regress"
@@ -208,9 +209,3 @@ def _frame(arguments: Any) -> tuple[Any, str, str]:
     frame = pandas.DataFrame(data.X, columns=list(data.features))
     frame[data.target] = data.y
     return frame, data.name, data.source
-
-
-def _shown(y: Any) -> str:
-    names, counts = np.unique(y, return_counts=True)
-    pairs = [f"{name} ({count})" for name, count in zip(names, counts, strict=True)]
-    return f"{len(names)} classes: {', '.join(pairs[:8])}{', ...' if len(pairs) > 8 else ''}"
