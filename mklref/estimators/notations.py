@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from itertools import product
 from typing import Any
@@ -100,8 +101,8 @@ def numbers(cells: Any, notation: str) -> Array:
 
 def unit_of(cells: Sequence[str]) -> str:
     """What most numbers among these texts end in, or nothing."""
-    found = [match.group(1) for cell in cells if (match := _UNIT.search(cell.translate(_SYMBOLS).strip()))]
-    return max(set(found), key=lambda unit: (found.count(unit), unit)) if found else ""
+    found = Counter(match.group(1) for cell in cells if (match := _UNIT.search(cell.translate(_SYMBOLS).strip())))
+    return max(found, key=lambda unit: (found[unit], unit), default="")
 
 
 def dates(cells: Any, order: str) -> Array:
