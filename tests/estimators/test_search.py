@@ -236,10 +236,11 @@ def test_what_a_measure_of_ones_own_says_is_its_own(samples):
     assert type(raised.value) is ValueError
 
 
-@pytest.mark.parametrize("answer", [None, "good", np.str_("1"), 1j, np.complex128(1j), np.ones(3)], ids=repr)
+@pytest.mark.parametrize("answer", [None, "good", np.str_("1"), 1j, np.complex128(1j), np.ones(3), np.inf], ids=repr)
 def test_a_measure_that_is_no_number_is_refused(samples, answer):
     X, y, _ = samples
-    with pytest.raises(InvalidType, match=r"scoring = .* returned .*; a measure is one real number"):
+    error, says = (InvalidParameter, "finite") if answer is np.inf else (InvalidType, "one real number")
+    with pytest.raises(error, match=rf"scoring = .* returned .*; a measure is {says}"):
         MKLClassifierCV("linear", scoring=lambda model, X, y: answer).fit(X, y)
 
 
