@@ -293,8 +293,8 @@ def _why_not_each_machine(
         return
     if (theta := point.weights) is None:
         theta = problem.regularizer.weights_from_dual(dual_norms(problem, point.dual_coef))
-    if not theta.any():  # no kernel sees this dual point, and a machine without kernels is none
-        yield Finding("not converged", f"No kernel has a positive weight. {bounds}")
+    if not theta.any() or not np.isfinite(theta).all():  # no kernel sees the point, or its norms are beyond float64
+        yield Finding("not converged", f"No kernel has a positive finite weight. {bounds}")
         return
     point = point._replace(weights=theta)
     if common := _of_all(plausible(problem, point, OF_ALL, certificate, tol, PLAUSIBLE), problem, bounds):
