@@ -121,11 +121,6 @@ def _again() -> threading.Timer:
     return timer
 
 
-def _shortened(line: str) -> str:
-    """Words are cut that are longer than the name of a file may be: 5000 digits, or what a hostile file holds."""
-    return re.sub(r"([^\s/]{60})[^\s/]{240,}", r"\1...", line)
-
-
 def _one_line(error: Exception) -> str:
     if isinstance(error, OSError) and error.strerror:
         return f"{error.filename}: {error.strerror}." if error.filename else error.strerror
@@ -134,8 +129,9 @@ def _one_line(error: Exception) -> str:
 
 def _say(line: str) -> None:
     """One line; what a file has put into it moves no cursor, colours nothing and fills no screen."""
+    line = re.sub(r"([^\s/]{60})[^\s/]{240,}", r"\1...", line)  # longer than the name of a file may be: 5000 digits
     try:
-        sys.stderr.write(f"mklref: {''.join(c if c.isprintable() else ascii(c)[1:-1] for c in _shortened(line))}\n")
+        sys.stderr.write(f"mklref: {''.join(c if c.isprintable() else ascii(c)[1:-1] for c in line)}\n")
         sys.stderr.flush()
     except OSError:  # nobody reads it, or a full disk; the exit code is what is left
         _let_go(sys.stderr)

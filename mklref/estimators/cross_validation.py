@@ -159,7 +159,9 @@ class Searching(BaseMKL):
         facts["search"] = {
             "parameters": plain,
             "results": {
-                name: _listed(column) for name, column in table.items() if name not in ("params", "param_norm")
+                name: [float(value) if np.isfinite(value) else None for value in column]
+                for name, column in table.items()
+                if name not in ("params", "param_norm")
             },
             "norms": to_plain(list(table["param_norm"]), "norms"),
             "best_index": self.best_index_,
@@ -205,10 +207,6 @@ def _fitted(model: Any, raw: Any, y: Any, kept: Any) -> bool:
     deadline = model._deadline()
     parts = model._parts(model._normalized(raw, kept.weight), y, kept.weight)
     return bool(model._fit_parts(parts, kept, deadline, unfinished=True))
-
-
-def _listed(column: Any) -> list[float | None]:
-    return [float(value) if np.isfinite(value) else None for value in column]
 
 
 def _warn_of_folds(constant: list[tuple[int, ...]], names: Sequence[str]) -> None:

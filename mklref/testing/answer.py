@@ -80,10 +80,10 @@ def as_answer(returned: Any) -> Answer:
     )
 
 
-def require_same_names(problem: Problem, answer: Answer) -> None:
+def require_same_names(problem: Problem, answer: Answer, label: str = "the answer") -> None:
     """Raise `InvalidInput` unless an answer that names samples or kernels names those of the problem, in order."""
-    require_named("the answer", answer.sample_names, problem.kernels.sample_names)
-    require_named("the answer", answer.kernel_names, kernel_names(problem.kernels), "kernels")
+    require_named(label, answer.sample_names, problem.kernels.sample_names)
+    require_named(label, answer.kernel_names, kernel_names(problem.kernels), "kernels")
 
 
 def kinds_of(base: type) -> dict[str, type]:

@@ -1,8 +1,4 @@
-"""A directory of solutions against a directory of problems: `check_solver` for those who cannot call Python.
-
-A problem that is not the one which was published answers nothing: where the index has its hash, kernels and targets are
-compared with it, and bounds that it or the index states with the certified interval of the answer.
-"""
+"""A directory of solutions against a directory of problems: `check_solver` for those who cannot call Python."""
 
 from __future__ import annotations
 
@@ -14,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from mklref._files import SUFFIXES, ending
-from mklref._names import kernel_names, require_named
 from mklref._untrusted import parse_json, read_bytes
 from mklref._validate import checked_tolerance
 from mklref.exceptions import InvalidInput, InvalidKernel, MKLError, NotApplicable, UnsafeFile
 from mklref.problem import Problem
-from mklref.testing.answer import Answer
+from mklref.testing.answer import Answer, require_same_names
 from mklref.testing.case import Case
 from mklref.testing.diagnosis import Verdict, judge, proven
 from mklref.testing.faults import Finding
@@ -118,8 +113,7 @@ def judge_file(
 def read_answer(path: str | Path, problem: Problem) -> Answer:
     """The answer in a file; what files do not tell from a vector, or from a number, is a row where that belongs."""
     answer = read_any(path)
-    require_named(str(path), answer.sample_names, problem.kernels.sample_names)
-    require_named(str(path), answer.kernel_names, kernel_names(problem.kernels), "kernels")
+    require_same_names(problem, answer, str(path))
     if problem.several and problem.dual_shape == (1, *np.shape(answer.dual_coef)):
         b = None if answer.intercept is None else np.atleast_1d(answer.intercept)
         return replace(answer, dual_coef=answer.dual_coef[None], intercept=b)
