@@ -65,6 +65,8 @@ from mklref.testing.vectors.schema import record_of_problem
         (["crosscheck", "--json", "absent/check.json"], "cannot write absent/check.json"),
         (["crosscheck", "--report", "absent/check.html"], "cannot write absent/check.html"),
         (["solve", "--save", "absent/point.npz"], "cannot write absent/point.npz"),
+        (["path", "iris", "--p", "1,2"], "--p has 2 values; a path has one norm"),
+        *((["fit", name, "--id", "x"], f"{name} is no file, and --target, --ignore") for name in (".", "-", "ill")),
         (["solve", "--save", ""], "argument --save: the name is empty, as of a variable that is not set; give one"),
         (["explore", "--data", ""], "argument --data: the name is empty"),
         (["certify", "", "s.npz"], "argument PROBLEM: the name is empty"),
