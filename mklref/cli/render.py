@@ -79,7 +79,7 @@ def show_row(out: Console, so_far: CrossCheck, row: Row) -> None:
 
 def _fitting(out: Console, cells: Sequence[str]) -> str:
     """The columns for which the terminal is wide enough."""
-    shown = COLUMNS
+    shown: Sequence[str] = COLUMNS
     for group in _LEFT_OUT:
         if len(line(shown, shown)) > out.width:
             shown = tuple(name for name in shown if name not in group)
