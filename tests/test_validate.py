@@ -227,8 +227,7 @@ def test_docstrings_name_every_error_of_an_argument_that_makes_no_sense(module):
 
 @pytest.mark.parametrize("name", NUMBERS)
 def test_what_is_no_number_is_a_wrong_type(name):
-    kinds = KINDS if name in ("certify", "signed") else [None, *KINDS]
-    for kind in kinds:
+    for kind in KINDS if name in ("certify", "signed") else [None, *KINDS]:
         if name == "certify" and isinstance(kind, np.ndarray):  # scikit-learn's `intercept_`
             continue
         with pytest.raises(InvalidType, match=r"is .*; give a") as caught:

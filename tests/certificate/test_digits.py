@@ -103,6 +103,7 @@ def test_an_optimum_far_below_the_costs_is_enclosed_in_its_own_digits():
     assert 0.0 < result["width"] < 1e-40
 
 
+@pytest.mark.thorough
 def test_the_fuzz_can_see_a_wrong_bound(monkeypatch):
     """R* that is too small by a relative 1e-12 shows in several problems."""
     true = rigorous.conjugate

@@ -112,8 +112,7 @@ def test_a_delta_of_ones_own():
     assert wide.lower < exact.lower - 1e-5
     assert wide.upper > exact.upper + 1e-5
     nearby = Problem(problem.kernels.dense() + 1e-3 * np.eye(20), problem.y, regularizer=Lp(2))
-    optimum = solve(nearby, polish=True).certificate
-    agree(wide, optimum)
+    agree(wide, solve(nearby, polish=True).certificate)
 
 
 def test_a_delta_that_cannot_be_proven_is_refused():
@@ -158,8 +157,7 @@ def indefinite(smallest):
     values[0] = smallest
     repaired = (vectors * values) @ vectors.T
     K[2] = 0.5 * (repaired + repaired.T)
-    stack = ArrayStack.trusted(K)
-    return Problem(stack, problem.y, regularizer=Lp(2)), vectors[:, 0]
+    return Problem(ArrayStack.trusted(K), problem.y, regularizer=Lp(2)), vectors[:, 0]
 
 
 def test_an_indefinite_kernel_is_refused_with_a_witness():

@@ -326,8 +326,7 @@ def test_certificates_of_lazy_kernels_are_those_in_memory(X, regularizer):
 
 
 def test_memory_is_that_of_a_few_blocks():
-    many = np.random.default_rng(0).normal(size=(3000, 12))
-    lazy = gaussian([1.0, 2.0, 4.0]).fit(many, storage="lazy")
+    lazy = gaussian([1.0, 2.0, 4.0]).fit(np.random.default_rng(0).normal(size=(3000, 12)), storage="lazy")
     v = np.zeros(3000)
     v[:900] = 1.0
     lazy.apply(v)

@@ -357,8 +357,7 @@ def test_scales_and_widths_that_are_off_are_named(X, kernels, rng):
 
 def test_the_report_is_a_table_with_findings(kernels, rng):
     K = kernels.dense()
-    named = ArrayStack([K[0], K[0]], ["one", "two"])
-    lines = str(diagnose(named, rng.normal(size=N))).splitlines()
+    lines = str(diagnose(ArrayStack([K[0], K[0]], ["one", "two"]), rng.normal(size=N))).splitlines()
     assert lines[0].split() == ["kernel", "variance", "eff.", "rank", "target", "closest"]
     assert lines[1].split()[0] == "one"
     assert lines[1].endswith("1.000 two")

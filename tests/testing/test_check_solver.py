@@ -149,8 +149,7 @@ def test_weights_may_be_left_out():
     def twice_C(problem):
         return solve(problem.replace(C=2.0 * problem.C)).dual_coef, None, None
 
-    report = check_solver(twice_C, include=("squared-l1", "logistic-l1", "hinge-l1"))
-    assert report.faults == {"wrong scale of C": 3}
+    assert check_solver(twice_C, include=("squared-l1", "logistic-l1", "hinge-l1")).faults == {"wrong scale of C": 3}
 
 
 @pytest.mark.parametrize("name", ["small-C", "small-C-logistic", "tiny-kernels", "constant-target", "wide-tube"])
