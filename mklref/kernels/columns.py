@@ -50,7 +50,8 @@ def on(group: str | int, columns: Columns, family: KernelFamily) -> KernelFamily
     if long or isinstance(group, NO_NUMBERS) or not isinstance(group, str | int | np.integer):
         raise InvalidType(f"group is {shown(group)} ({type(group).__name__}); give its name as a text, or a number.")
     chosen: tuple[Any, ...] = tuple(columns) if several(columns) else (columns,)  # type: ignore[arg-type]
-    if not chosen or not all(isinstance(one, str | int | np.integer) and not isinstance(one, NO_NUMBERS) for one in chosen):
+    known = [isinstance(one, str | int | np.integer) and not isinstance(one, NO_NUMBERS) for one in chosen]
+    if not (known and all(known)):
         raise InvalidParameter(
             f"columns = {shown(columns)}; give names such as 'age', numbers from 0, prefixes such as 'blood_*', or a "
             "list of these; of a mask np.flatnonzero(mask)."
