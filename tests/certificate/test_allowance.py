@@ -340,7 +340,7 @@ def test_sums_whose_roundings_have_one_sign_err_by_less_than_certificates_say(ki
 
 def test_roundings_of_evaluated_kernels_are_rows_of_a_block_and_sums_of_blocks(monkeypatch):
     lazy, add, heights = gaussian(1.0).fit(np.zeros((50, 1)), storage="lazy"), LazyStack.add_rows, []
-    monkeypatch.setattr(LazyStack, "add_rows", lambda *given: heights.append(len(given[2])) or add(*given))
+    monkeypatch.setattr(LazyStack, "add_rows", lambda *given: heights.append(len(given[3])) or add(*given))
     for k in (1, 2, 3, 7, 49, 50):
         heights.clear()
         lazy.apply(1.0 * (np.arange(50) < k))

@@ -349,6 +349,7 @@ def test_nothing_of_degree_one_goes_with_the_nu_machine(regularizer):
 IN_UNITS = (*FAMILIES, Lp(1), Lp(1.7), Fixed(SCALE), *(ElasticNet(lam) for lam in (1e-9, 1 - 1e-9)))
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("norm", [1e-30, 1e-8, 0.3, 1.0, 1e5, 1e30])
 @pytest.mark.parametrize("regularizer", IN_UNITS, ids=str)
 def test_a_regularizer_in_another_unit_is_the_same(regularizer, norm):
