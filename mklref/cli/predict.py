@@ -69,10 +69,10 @@ class _Work:
     def lines(self) -> Iterator[str]:
         """The lines of the result, from the first block on, which has the header; up to where Ctrl-C comes."""
         self.rows, self.interrupted = 0, False
-        self._n = self._right = self._strange = 0
-        self._notation = ""
-        self._values: list[Any] = []
-        self._rests: list[Any] = []
+        self._n = self._right = 0
+        self._unit: str | None = None
+        self._values: dict[str, list[Any]] = {".": [], ",": []}
+        self._predicted: list[Any] = []
         given = self._arguments
         progress = Steps(sys.stderr.isatty() and given.out is not None, "rows", None)
         kept = list(dict.fromkeys([*self._model.identifiers, *given.keep]))
@@ -112,14 +112,12 @@ class _Work:
             classes = predicted[known].astype(str)
             self._right += sum(_same(cell, name) for cell, name in zip(cells[known], classes, strict=True))
             return
-        if not self._notation and known.any():  # that of the first block: in another one 1,234 may be a thousand
+        if self._unit is None and known.any():
             found = read(cells[known])
-            self._notation = found.detail if found.kind == "number" else "."
-        values = numbers(cells[known], self._notation)
-        there = np.isfinite(values)
-        self._strange += int(np.sum(~there))
-        self._values.append(values[there])
-        self._rests.append(values[there] - predicted[known][there])
+            self._unit = found.detail[1:] if found.kind == "number" else ""
+        for mark, values in self._values.items():  # all blocks decide: in one 1,234 may be a thousand, or no mark
+            values.append(numbers(cells[known], f"{mark}{self._unit or ''}"))
+        self._predicted.append(predicted[known])
 
     @property
     def told(self) -> str:
@@ -129,9 +127,10 @@ class _Work:
             return ""
         if self._model.classifies:
             return f"{self._right} of {self._n} classes are those of the column {name!r}"
-        values, rests = np.concatenate(self._values), np.concatenate(self._rests)
-        if self._strange or not len(values) or np.ptp(values) == 0.0:
+        values = max(map(np.concatenate, self._values.values()), key=lambda found: np.isfinite(found).sum())
+        if not np.isfinite(values).all() or np.ptp(values) == 0.0:
             return f"the column {name!r} holds no numbers to compare with"
+        rests = values - np.concatenate(self._predicted)
         left = float(np.sum(rests**2) / np.sum((values - values.mean()) ** 2))
         return f"R^2 = {1.0 - left:.4f} against the column {name!r}"
 

@@ -132,6 +132,12 @@ def test_numbers_come_back_in_their_own_units(models, run, monkeypatch):
     for size in (60, 59):
         monkeypatch.setattr(predict, "ROWS", size)
         assert run(["predict", str(models / "amount.npz"), str(comma)]).err == captured.err
+    comma.write_text(re.sub(r",\d+\n", r"\n", text, count=1))  # and the first one has no mark
+    said = []
+    for size in (60, 1):
+        monkeypatch.setattr(predict, "ROWS", size)
+        said.append(run(["predict", str(models / "amount.npz"), str(comma)]).err)
+    assert said[0] == said[1] != "mklref: the column 'amount' holds no numbers to compare with\n"
 
 
 def test_columns_are_found_by_name_and_others_ignored(models, tmp_path, refused, run):
