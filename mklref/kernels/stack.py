@@ -86,8 +86,10 @@ class ArrayStack(KernelStack):
     def block(self, rows: Any, columns: Any = None, kernels: Any = None) -> FloatArray:
         index, others = (indices(which, self.shape[1]) for which in (rows, columns))
         some, where = indices(kernels, len(self), "kernels"), index if columns is None else np.ix_(index, others)
-        made = np.array([self.matrices[m][where] for m in some], self.dtype)
-        return made.reshape(len(some), len(index), len(others))
+        made = np.empty((len(some), len(index), len(others)), self.dtype)
+        for entries, m in zip(made, some, strict=True):
+            entries[:] = self.matrices[m][where]
+        return made
 
     def matrix(self, m: int, out: FloatArray | None = None) -> FloatArray:
         (m,) = indices([m], len(self), "kernels")

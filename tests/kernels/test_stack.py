@@ -188,6 +188,17 @@ def test_products_of_large_matrices_take_little_memory(k, rng):
     np.testing.assert_allclose(images, expected, atol=1e-10)
 
 
+def test_a_block_is_held_once(rng):
+    """Of all kernels at once: rows of large stacks are most of what is free."""
+    stack = ArrayStack.trusted(rng.normal(size=(20, 100, 100)))
+    tracemalloc.start()
+    try:
+        size = stack.block(np.arange(90)).nbytes
+        assert tracemalloc.get_traced_memory()[1] < 1.3 * size
+    finally:
+        tracemalloc.stop()
+
+
 def test_matrices_of_one_array_are_pickled_once(K):
     """A view of all of them is kept for products, and made again where they are read."""
     made = stack(np.repeat(K, 8, axis=0))
