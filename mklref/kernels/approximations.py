@@ -58,8 +58,8 @@ def factors(parts: Mapping[str, Any], X: Any = None, *, keep: bool = True, dtype
     X : array, sparse matrix or data frame (n, d), optional
         What transformers take; a pair of a name in `parts` and its own data in a dict {name: X} where they differ.
     keep : bool
-        Make the rows once and keep them in memory, n r numbers; else they are made block by block whenever they are
-        read, some thirty times in a solve.
+        Make the rows once and keep them in memory, n r numbers or sparse; else they are made block by block whenever
+        they are read, some thirty times in a solve.
     dtype : float32 or float64, optional
         Of the rows that are kept; by default what the transformers give.
 
@@ -132,9 +132,12 @@ def _kept(stack: T, dtype: Any) -> T:
     if kind not in (np.float32, np.float64):
         raise InvalidParameter(f"dtype = {shown(dtype)}; factors are float32 or float64.")
     n = stack.shape[1]
-    rows: Any = stack.read(0, n).astype(kind) if stack.sparse else np.empty((n, stack.rank), dtype=kind)
-    for start, stop in () if stack.sparse else stack.blocks():
-        rows[start:stop] = stack.read(start, stop)
+    if stack.sparse:
+        rows = stack.read(0, n).astype(kind)
+    else:
+        rows = np.empty((n, stack.rank), dtype=kind)
+        for start, stop in stack.blocks():
+            rows[start:stop] = stack.read(start, stop)
     kept = type(stack)(apart(rows, stack.ranks), stack.names)
     kept.makers, kept.sample_names = stack.makers, stack.sample_names
     return kept
