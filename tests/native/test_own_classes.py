@@ -9,7 +9,7 @@ from typing import Protocol
 import cvxpy as cp
 import numpy as np
 import pytest
-from makers import make_problem
+from makers import make_problem, optimal
 from scipy.special import xlogy
 
 import mklref
@@ -62,8 +62,7 @@ class Bare(Curved):
 def test_a_steeper_square_is_the_half_square_at_a_larger_cost(loss, regularizer):
     problem = make_problem(seed=3, loss="squared", regularizer=regularizer, C=5.0)
     expected = mklref.solve(problem.replace(C=5.0 * loss.a), tol=1e-9)
-    found = mklref.solve(problem.replace(loss=loss), tol=1e-9)
-    assert found.status is Status.OPTIMAL
+    found = optimal(problem.replace(loss=loss), tol=1e-9)
     assert found.objective == pytest.approx(expected.objective, rel=1e-8)
 
 
@@ -97,8 +96,7 @@ class Smoothed(Own):
 def test_a_regularizer_with_kinks_says_how_it_is_solved(kind):
     problem = make_problem(seed=4, C=3.0)
     expected = mklref.solve(problem.replace(regularizer="l1"), tol=1e-7)
-    found = mklref.solve(problem.replace(regularizer=kind(1.0)), tol=1e-6)
-    assert found.status is Status.OPTIMAL
+    found = optimal(problem.replace(regularizer=kind(1.0)), tol=1e-6)
     assert found.objective == pytest.approx(expected.objective, rel=2e-6)
 
 
@@ -390,8 +388,7 @@ def test_nothing_may_cost_something_where_the_intercept_has_a_cost():
     far = type("Far", (OneClass,), {"margin": 0.5})()
     problem = make_problem(seed=3, loss="one_class")
     expected = mklref.solve(problem, tol=1e-8).objective + 0.5
-    found = mklref.solve(problem.replace(loss=far), tol=1e-8)
-    assert found.status is Status.OPTIMAL
+    found = optimal(problem.replace(loss=far), tol=1e-8)
     assert found.objective == pytest.approx(expected, rel=1e-7)
     assert min(record.upper for record in found.history.records) >= found.certificate.lower
 
