@@ -52,8 +52,8 @@ class Samples(ABC):
         return made
 
     def put(self, index: Any, part: Samples) -> None:
-        """What has become of them."""
-        for name in self._state:
+        """What has become of them; of no samples it is not known how many ends they have."""
+        for name in self._state if len(index) else ():
             getattr(self, name)[..., index] = getattr(part, name)
 
     def clearance(self, where: Any) -> Array:

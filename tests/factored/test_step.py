@@ -389,3 +389,10 @@ def test_sums_over_no_rows_are_0(shape):
     none = kernels.FactorStack([np.ones((7, 3))]).part([])
     np.testing.assert_array_equal(none.transposed(np.ones(shape)), np.zeros((3, *shape[1:])))
     assert none.product(np.ones((3, *shape[1:]))).shape == shape
+
+
+@pytest.mark.parametrize("loss", LOSSES, ids=str)
+def test_of_a_shard_without_near_samples_none_come_back(loss):
+    """It is not known how many ends they have: a ValueError where the others have one."""
+    whole, none = samples_for(loss, np.ones(3), np.ones(3)), np.arange(0)
+    whole.put(none, whole.part(none))
