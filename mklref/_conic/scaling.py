@@ -116,7 +116,7 @@ def balanced(problem: Any) -> Scaling:
     if problem.intercept_cost:
         return _of_one_class(problem, math.sqrt(diagonal / problem.n_samples))
     centre, S, order = _unit_of_targets(problem)
-    found = _least_norm(problem, lambda a, s: s / S**order * max(1.0, (a / S) ** 2 * diagonal) >= problem.C)
+    found = _least_norm(problem, lambda a, s: s / S**order * max(1.0, a / S * diagonal * (a / S)) >= problem.C)
     if found is None:
         return Scaling(centre=centre)
     a, s, regularizer = found

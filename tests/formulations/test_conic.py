@@ -203,6 +203,15 @@ def test_a_scaling_is_in_the_range_of_double_precision_where_C_times_the_kernels
     assert balanced(larger).cost == pytest.approx(balanced(problem).cost / 1e100)
 
 
+@pytest.mark.parametrize(("loss", "size", "C"), [("squared", 1e-60, 1e300), ("pinball:0.3", 1e-89, 1e200)])
+def test_tiny_targets_on_tiny_kernels_have_a_scaling_at_large_costs(loss, size, C):
+    """Squares of the larger norms that are tried, in the unit of the targets, are beyond double precision."""
+    problem = make_problem(loss=loss, seed=2, regularizer=Lp(2))
+    problem = problem.replace(kernels=problem.kernels.dense() / C, y=size * problem.y, C=C)
+    scaling, diagonal = balanced(problem), problem.kernels.traces().mean() / 25
+    assert C / scaling.cost == pytest.approx(max(1.0, scaling.factor**2 * diagonal))
+
+
 def test_what_cannot_be_scaled_is_left_alone():
     class Own(ElasticNet):
         def value(self, rho):
