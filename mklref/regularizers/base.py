@@ -265,14 +265,26 @@ def require_regularizer(regularizer: Regularizer, kernels: int) -> None:
             _require_equal(law, regularizer.value(theta * g) + R_star, float(theta @ g**2))
             law = f"value and conjugate {of} contradict R(rho) + R*(g) >= rho'g"
             _require_equal(law, R + R_star, max(R + R_star, float(rho @ g)))
-            if (unit := regularizer.in_unit(2.0)) is not None:
-                law = f"value and {'in_unit' if regularizer.degree is None else 'degree'} {of} contradict "
-                law += f"R(2 rho) = {unit[0]:g} R'(rho) with R' = {unit[1]}"
-                _require_equal(law, regularizer.value(2.0 * rho), unit[0] * unit[1].value(rho))
+            for norm in (2.0, 0.125):
+                _require_unit(regularizer, norm, rho, of)
             if regularizer.weight_form == "min":
                 theta = touched * (1.0 - 1e-9)
                 law = f"value, weight_penalty and weights_from_norms {of} contradict R = 1/2 sum rho_m^2/theta_m + psi"
                 _require_equal(law, R, 0.5 * float(np.sum(rho**2 / theta)) + regularizer.weight_penalty(theta))
+
+
+def _require_unit(regularizer: Regularizer, norm: float, rho: Array, of: str) -> None:
+    """Raise unless `in_unit` is nothing or a law, s > 0 and a regulariser, that holds at these norms."""
+    if (unit := regularizer.in_unit(norm)) is None:
+        return
+    match unit:
+        case (float() | int() | np.floating() as s, Regularizer() as other) if s > 0.0:
+            law = f"value and {'in_unit' if regularizer.degree is None else 'degree'} {of} contradict "
+            law += f"R({norm:g} rho) = {s:g} R'(rho) with R' = {other}"
+            _require_equal(law, regularizer.value(norm * rho), s * other.value(rho))
+        case _:
+            expected = "return a number s > 0 and a Regularizer R' with R(norm rho) = s R'(rho), or None"
+            raise InvalidParameter(f"in_unit({norm:g}) {of} is {unit}; {expected}.")
 
 
 def _require_derivative(regularizer: Regularizer, g: Array, jacobian: Array, of: str) -> None:
