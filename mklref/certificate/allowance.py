@@ -204,7 +204,10 @@ def dual_loss_error(problem: Problem, beta: Array, scores: Array, b: float) -> f
     error = (problem.n_samples + ELEMENTWISE) * UNIT * sizes
     if not problem.intercept:
         return error
-    missed = abs(math.fsum([*beta.tolist(), -problem.intercept_cost]))
+    try:
+        missed = abs(math.fsum([*beta.tolist(), -problem.intercept_cost]))
+    except OverflowError:  # on the way: of such a point nothing is known
+        return math.inf
     return error + missed * (abs(b) + float(y.max()) + float(t.max()))
 
 

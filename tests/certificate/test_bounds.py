@@ -127,6 +127,13 @@ def test_the_nu_machine_has_no_lower_bound_outside_the_domain_of_the_conjugate()
     assert "The dual objective is not finite at this point, even after repair." in bad.explain()
 
 
+def test_dual_variables_whose_partial_sums_overflow_have_no_lower_bound():
+    """Their exact sum is 0; on the way there it was an OverflowError."""
+    y = np.repeat([1.0, -1.0], 3)
+    problem = Problem(np.zeros((2, 6, 6)), y, loss="huber:1e308", regularizer=Lp(2))
+    assert certify(problem, 0.8e308 * y, weights=np.ones(2)).lower == -np.inf
+
+
 @pytest.mark.parametrize("p", PS)
 def test_default_weights_are_the_closed_form(p, rng):
     problem = small(regularizer=Lp(p))
