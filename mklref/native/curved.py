@@ -72,7 +72,8 @@ def curved_step(
     """
     W, g = compressed(W), np.sqrt(Q[0])
     s, other = regularizer.in_unit(norm := float((centre * g).max())) or (1.0, regularizer)
-    alone = other is regularizer or other.smoothed(_FIRST) is other or not 0.0 < s < np.inf
+    smooth = all(one.smoothed(_FIRST) is one for one in (regularizer, other))
+    alone = other is regularizer or smooth or not 0.0 < s < np.inf
     alike = regularizer if alone else Rescaled.of(other, norm, s)
     members = relatives(alike)
     bend = bends(Q[0], W, centre)

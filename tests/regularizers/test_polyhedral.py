@@ -6,9 +6,11 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from makers import FAMILIES, PAIRS, SCALE, M
+from makers import FAMILIES, PAIRS, SCALE, M, make_problem
 from regularizers.laws import LAWS
 
+from mklref import solve
+from mklref.native import curved
 from mklref.native.curved import relatives
 from mklref.regularizers import (
     BlockNorm,
@@ -127,6 +129,15 @@ def test_what_is_less_smooth_than_asked_becomes_exactly_as_smooth(make, smooth):
 def test_what_barely_smooths_a_kink_names_the_one_with_the_kink(make):
     assert str(make(1.01).sharpened()) == str(make(1))
     assert make(1).sharpened() is make(1.5).sharpened() is None
+
+
+def test_an_elastic_net_whose_norms_are_large_needs_no_relatives(calls_of):
+    """In their unit its square decides, and it is smooth; relatives by lam itself took six times as many steps."""
+    problem = make_problem(loss="squared", seed=3, regularizer=ElasticNet(1e-3))
+    asked = calls_of(curved, "relatives")
+    assert solve(problem.replace(y=1e6 * problem.y)).certificate.is_optimal(1e-6)
+    assert asked
+    assert {len(relatives(*given)) for given in asked} == {1}
 
 
 def test_relatives_approach_step_by_step(rng):
