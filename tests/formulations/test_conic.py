@@ -71,7 +71,7 @@ def test_a_scaled_problem_has_the_scaled_value_and_point(regularizer, C):
     problem = make_problem(seed=2, C=C, regularizer=regularizer)
     scaling = balanced(problem)
     diagonal = problem.kernels.traces().mean() / 25
-    assert C / scaling.cost == pytest.approx(max(1.0, scaling.factor**2 * diagonal))
+    assert scaling.cost == pytest.approx(C if C * diagonal <= 1 else np.sqrt(C / diagonal))
     scaled = make_problem(seed=2, C=C / scaling.cost, regularizer=regularizer)
     scaled = scaled.replace(kernels=scaling.factor**2 * scaled.kernels.dense())
     rng = np.random.default_rng(1)
@@ -201,6 +201,7 @@ def test_a_scaling_is_in_the_range_of_double_precision_where_C_times_the_kernels
     problem = make_problem(C=1e200)
     larger = problem.replace(kernels=1e200 * problem.kernels.dense())
     assert balanced(larger).cost == pytest.approx(balanced(problem).cost / 1e100)
+    assert balanced(problem.replace(C=1e-200, regularizer=Power(1))).factor == pytest.approx(1e-200)
 
 
 @pytest.mark.parametrize(("loss", "size", "C"), [("squared", 1e-60, 1e300), ("pinball:0.3", 1e-89, 1e200)])
