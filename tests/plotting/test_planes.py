@@ -76,8 +76,8 @@ def test_intervals_of_a_cross_check(check):
         thin, _, thick, _, diamond = (next(lines) for _ in range(5))
         for line, point in ((thin, row.raw), (thick, row.solution)):
             left, right = (10.0 ** (abs(end) - 16) * high for end in line.get_xdata())
-            assert left == pytest.approx(max(high - point.certificate.lower, 1e-16 * high), rel=1e-6)
-            assert right == pytest.approx(max(point.certificate.upper - low, 1e-16 * high), rel=1e-6)
+            assert left == pytest.approx(max(high - point.certificate.lower, 1e-16 * high), rel=1e-6, abs=0.0)
+            assert right == pytest.approx(max(point.certificate.upper - low, 1e-16 * high), rel=1e-6, abs=0.0)
             assert line.get_color() != "#c00000"
         at = float(diamond.get_xdata()[0])
         off = row.value - 0.5 * (low + high)

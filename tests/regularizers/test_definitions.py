@@ -172,7 +172,7 @@ def test_the_faces_of_any_ellipsoid_meet(rng):
         ellipsoid = Mahalanobis(root @ root.T + 10.0 ** rng.uniform(-4, 0) * np.eye(size))
         g = np.abs(rng.normal(size=size)) * 10.0 ** rng.uniform(-2, 0, size=size)
         rho = ellipsoid.weights_from_dual(g) * g
-        assert ellipsoid.value(rho) + ellipsoid.conjugate(g) == pytest.approx(g @ rho, rel=1e-9)
+        assert ellipsoid.value(rho) + ellipsoid.conjugate(g) == pytest.approx(g @ rho, rel=1e-9, abs=0.0)
 
 
 DISGUISED = [
