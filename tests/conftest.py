@@ -32,6 +32,7 @@ def pytest_addoption(parser):
     group.addoption("--all", action="store_true", help="the whole of every grid, and what is marked thorough")
     group.addoption("--draw", type=int, default=0, metavar="K", help="another sample of the grids (default 0)")
     group.addoption("--rest", action="store_true", help="what is left out without it, if no test is named")
+    group.addoption("--share", default="0/1", metavar="I/K", help="of these, part I of K: 0/K to (K-1)/K are all")
 
 
 def pytest_configure(config):
@@ -73,6 +74,8 @@ def pytest_collection_modifyitems(config, items):
         kept.update(list(dict.fromkeys([*firsts, *cases]))[:size])
     if config.getoption("--rest"):
         kept = set(items) - kept
+    number, parts = map(int, config.getoption("--share").split("/"))
+    kept = {item for item in kept if zlib.crc32(item.nodeid.encode()) % parts == number}
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
 
