@@ -30,8 +30,8 @@ def hessian_mkl(run: Run) -> Iterator[Point]:
     dJ/dd_m       = -1/2 beta'K_m beta                                              (SimpleMKL (13))
     d2J/dd_m dd_l = u_m' P u_l,   u_m = (K_m beta)_F,   P = A^{-1} - A^{-1} 1 1'A^{-1} / 1'A^{-1} 1,   A = (Q + D)_FF
 
-    F are the free support vectors, on which the optimality conditions are equations that stay equations, D the
-    curvature of the loss, and P forgets the fraction if there is no intercept. A step solves
+    F are the free support vectors, on which the optimality conditions stay equations for weights nearby, and D is the
+    curvature of the dual term of the loss there; without an intercept P = A^{-1}. A step solves
 
     minimise  gradient's + 1/2 s'Hs  subject to  d + s >= 0,  1's = 0
 

@@ -31,12 +31,13 @@ def lp_wrapper(run: Run) -> Iterator[Point]:
 
     and that over w is a kernel machine: block coordinate descent on a jointly convex problem. J(theta) never rises.
 
-    - p > 1: every limit point is optimal if the kernels are positive definite (Theorem 4). The rate falls with p.
+    - p > 1: every limit point is optimal if the kernels are positive definite (Theorem 4, for the hinge loss). The
+      larger p, the fewer iterations.
     - p = 1: (17) holds, the theorem does not, and the descent is sublinear. If the iterations end uncertified, the
       status is NO_GUARANTEE.
-    - Block norms q > 2 have no minimisation over the weights: R is a maximum over their inverses, Kloft (30). The
-      weights (31), with the last factor in the numerator (erratum L11), repeated in the norms multiply errors of log
-      theta by up to 2 - q: they oscillate, and diverge for large q. The same weights as a function of
+    - Block norms q > 2 have no minimisation over the weights: R is a maximum over their inverses, Kloft (30). To
+      iterate the weights theta_m = rho_m^{2-q} ||rho||_q^{q-2}, (31) without erratum L11, multiplies errors of
+      log theta by up to 2 - q: they oscillate, and diverge for large q. The same weights as a function of
       g_m = sqrt(beta'K_m beta),
 
       theta_m = g_m^{(2-q)/(q-1)} (sum_l g_l^{q/(q-1)})^{(q-2)/q},

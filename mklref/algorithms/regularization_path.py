@@ -89,7 +89,7 @@ def regularization_path(
     problem : Problem
         Everything but C.
     C : sequence of float, or another iterable
-        Positive and decreasing. SimpleMKL takes 50 values, evenly spaced in log C between 1000 and 0.01.
+        Positive and decreasing. SimpleMKL 5.1.2 spaces them evenly in log C, from 1000 to 0.01.
     solver : callable
         Any function of this package, or `mklref.solve`: called as solver(problem, tol=..., start=..., **options).
         Those without a start need warm=False.

@@ -2,7 +2,7 @@
 
 With z = 1 - y t (z = -t for the nu one-class machine) and r = |y - t|:
 
-    loss                 V(t, y)                       slope |V'|        dual term, unit cost         box
+    loss                 V(t, y)                       |V'|, at most     dual term, unit cost         box
     hinge, level set     max(0, z)                     1 where z > 0     y b                          0 <= y b <= 1
     nu one-class         max(0, z)                     1 where z > 0     0                            0 <= b <= 1
     squared hinge        1/2 max(0, z)^2               max(0, z)         y b - b^2/2                  0 <= y b

@@ -7,8 +7,8 @@ Statement, over v_m (r_m,), t (n,) and b, with rho = (||v_1||, ..., ||v_M||):
                                                 { 1/2 sum_m rho_m^q     Kloft (28)
     subject to  t = sum_m L_m v_m + b
 
-for q in [1, inf], in the squared form also above 2. The three have the same solutions at costs C that depend on
-them; Kloft's Prop. 5 prints the cost of the third without its factor q/2 (erratum L10).
+for q in [1, 2], and for the squared norm up to q = inf. For one q the three have the same solutions, at costs C that
+depend on the solution; Kloft's Prop. 5 prints the cost of the third without its factor q/2 (erratum L10).
 
 Dual: `dual`, with R*(g) = 1/2 ||g||_{q*}^2, 1/q* sum g^{q*}, and the latter rescaled.
 

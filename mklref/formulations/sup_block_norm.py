@@ -12,7 +12,8 @@ concave g (errata T3 to T5).
 Dual: `dual`, with R*(g) = 1/2 ||g||_{q*}^2.
 
 Recovery: beta is the multiplier of the scores; vartheta_m is twice the multiplier of ||v_m||^2 <= x_m, and
-theta_m = 1/vartheta_m; Kloft (31) prints the reciprocal of its last factor (erratum L11). b is a variable.
+theta_m = 1/vartheta_m = rho_m^{-2/(r-1)} (sum_l rho_l^{2r/(r-1)})^{1/r}, which Kloft (31) prints with the last factor
+inverted and the sign of its inner exponent changed (erratum L11). b is a variable.
 
 Source: Kloft (30), (31); Tomioka (8) and its remarks on q > 2.
 """

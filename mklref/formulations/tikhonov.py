@@ -15,7 +15,7 @@ Dual: `dual`, with the R* of the regulariser. Minimising over theta gives `mixed
 
 Recovery: beta is the multiplier of the scores; theta and b are variables.
 
-Source: Kloft (3), (4), (18); Tomioka (6) and Table 1.
+Source: Kloft (3), (4), and (18), which has mu/2 in place of mu; Tomioka (6) and Table 1.
 """
 
 from __future__ import annotations

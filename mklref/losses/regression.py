@@ -77,8 +77,8 @@ class EpsilonInsensitive(_Tube):
     V*(s, y) = s y + epsilon |s|   on  |s| <= 1
     dual     = sum y_i beta_i - epsilon |beta_i|   on  |beta_i| <= c_i
 
-    SimpleMKL's two multipliers per sample are beta = (multiplier of y - f <= eps + xi) - (the other one);
-    its (16) prints xi* <= 0, which should read xi* >= 0 (erratum R3).
+    SimpleMKL has two multipliers for each sample: beta_i is that of y_i - f(x_i) - b <= epsilon + xi_i less that of
+    f(x_i) + b - y_i <= epsilon + xi*_i. Its (16) prints xi* <= 0, which should read xi* >= 0 (erratum R3).
     """
 
     name: ClassVar[str] = "epsilon_insensitive"

@@ -179,7 +179,7 @@ class NewtonMachine(Machine):
         return self.problem.loss.dual_value(self.beta, self.problem.y, self.problem.costs)
 
     def hessian_root(self, kernels: Any) -> Array:
-        """W (n, M) with d2J/dtheta2 = W'W; every sample is free."""
+        """W (n, k) with d2J/dtheta2 = W'W for these k kernels; every sample is free."""
         if self._root is None or not self._serves:
             self.refresh()
         assert self._root is not None

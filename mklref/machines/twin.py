@@ -1,7 +1,9 @@
 """NumPy twins of the compiled loops, written from their definitions: the fallback, and what tests compare with.
 
-The signatures are those of the compiled module. The arithmetic is in the same order, but for the dot products with
-which `apply_rows` reads lower triangles, so that the results agree bit for bit.
+The signatures are those of the compiled module. `combine_rows`, `gather`, `apply_rows` and `smo` do the same arithmetic
+in the same order and agree bit for bit, but for lower triangles in `apply_rows`, which have dot products, and for
+`smo` once it shrinks. `quadratic_program` agrees to rounding: its factorisations and products are those of LAPACK and
+BLAS.
 """
 
 from __future__ import annotations

@@ -90,7 +90,8 @@ def solve(
     InvalidInput
         A start with another number of samples, kernels or classes.
     NotApplicable
-        A kernel stack that is not in memory; a client for kernels that are no factors.
+        Kernels that are not in memory, for a loss whose machine is solved by Newton's method, such as the squared and
+        the logistic one; `polish` for kernels as factors; `client` for kernels that are no factors.
     KernelsLost
         Kernels on disk changed or vanished; its `solution` is the best certified point so far, or None.
     Interrupted

@@ -41,8 +41,9 @@ class Regularizer(Stated, ABC):
 
     A regulariser is a frozen dataclass whose fields are its parameters (p, mu, lam, groups, E, omega, a concave g).
 
-    - Ivanov members (lp balls, elastic net in Ivanov form, groups, Mahalanobis, weighted l1 balls): psi is the
-      indicator of a convex set of weights. Tikhonov members (`Power`, `Tikhonov`, `ElasticNet`): psi is finite.
+    - Ivanov members (`Lp`, `WeightedLp`, `Fixed`, `Groups`, `Mahalanobis`, `ElasticNet` in Ivanov form): psi is the
+      indicator of a convex set of weights. Tikhonov members (`Tikhonov`, `Power`, `HalfPower`, `WeightedL1`,
+      `ConcaveBlock`, `ElasticNet` in Tikhonov form): psi is finite.
     - Where R(sqrt(.)) is not concave (block norms with q > 2) there is no psi: `weight_form` is "max", because
       R(rho) = max_vartheta 1/2 sum vartheta_m rho_m^2 - phi(vartheta) with theta = 1/vartheta, and
       `weight_penalty` and `weight_atom` raise `NotApplicable`. Such a member is solved through rho and g, and
@@ -50,7 +51,7 @@ class Regularizer(Stated, ABC):
       in 3.1 and after (8), which is a maximum, and a concave g in row 4 of Table 1, which is convex (errata T3 to T5).
     - Where R* has kinks (l1 and its kin) psi is `polyhedral`, or a neighbour in the family is `smoothed`.
     - Where R* is an indicator (`Power(1)`, weighted l1), `dual_scale` says how far a dual point has to shrink.
-    - Parameters tied to the number of kernels (fixed weights, groups, E, omega) are checked in `check`.
+    - Parameters tied to the number of kernels (weights, scale, groups, E, omega) are checked in `check`.
 
     Where a parameter is given by a series or a data frame, `kernel_names` has its names, which `Problem` compares.
     Regularisers whose parameters are numbers are equal if these are; one with arrays equals itself alone.

@@ -185,8 +185,9 @@ class BlockNorm(Regularizer):
 
     R(rho) = max { 1/2 sum_m vartheta_m rho_m^2 : vartheta >= 0, ||vartheta||_r <= 1 },   theta = 1/vartheta,
 
-    which is Kloft (30); the problem is a saddle point, not a joint minimisation (errata T3 to T5). Kloft (31)
-    is not the reciprocal of the line above it: its last factor belongs into the numerator (erratum L11).
+    which is Kloft (30); the problem is a saddle point, not a joint minimisation (errata T3 to T5). The weights are
+    rho^{-2/(r-1)} (sum rho^{2r/(r-1)})^{1/r}, where Kloft (31) prints rho^{-2/(r-1)} / (sum rho^{-2r/(r-1)})^{1/r}
+    (erratum L11).
 
     Weights of kernels with rho = 0 or g = 0 are 0/0 and given as 0, as f_m = theta_m K_m beta = 0. At q = inf the
     weights are sum(g)/g_m from the dual; the norms, equal where g > 0, leave them open. There f_m with g_m = 0 costs

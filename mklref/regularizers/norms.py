@@ -1,6 +1,7 @@
-"""lp norms of nonnegative vectors: values and gradients, without overflow; and checks of parameters.
+"""lp norms of nonnegative vectors, their gradients and exponents, without overflow; and what regularisers share.
 
-Beside them the psi that are linear or quadratic on a polyhedron: that of lp with p = 1 and of its kin; and of shares.
+`Polyhedral` is a psi that is linear or quadratic on a polyhedron, as for p = 1; `Parts` an R* that is a maximum of
+smooth functions; `LowRank` a Jacobian of weights that is never formed.
 """
 
 from __future__ import annotations

@@ -172,7 +172,10 @@ def test_L10_constant_for_q_above_2(q, least):
 
 @pytest.mark.parametrize("q", [2.5, 3.0, 4.0])
 def test_L11_denominators_for_q_above_2(q):
-    """(31) is not the reciprocal of the display above it: sum rho^2/theta misses the squared block norm by far."""
+    """(31) is not the reciprocal of the display above it: sum rho^2/theta misses the squared block norm by far.
+
+    So it does with the last factor of (31) in the numerator: the exponents inside have the wrong sign as well.
+    """
     r, rho = q / (q - 2), np.array([0.4, 1.1, 2.0])
     power = rho ** (2 / (r - 1))
     numerators = power / np.sum(power**r) ** (1 / r)
@@ -181,6 +184,7 @@ def test_L11_denominators_for_q_above_2(q):
     assert numerators @ rho**2 == pytest.approx(block)
     np.testing.assert_allclose(BlockNorm(q).weights_from_norms(rho), 1 / numerators)
     assert np.sum(rho**2 / printed) > 2 * block
+    assert np.sum(rho**2 / (power**-1 * np.sum(power**-r) ** (1 / r))) < 0.95 * block
     with pytest.raises(ZeroDivisionError):
         2 / (BlockNorm(np.inf).reciprocals - 1)
 
