@@ -12,7 +12,7 @@ from mklref.algorithms.base import Run, algorithm
 from mklref.algorithms.cuts import Master, Scaling, linear_master, longest, product, proof, quotient, remaining
 from mklref.algorithms.point import Point
 from mklref.regularizers import Lp
-from mklref.regularizers.norms import p_norm
+from mklref.regularizers.norms import conjugate_exponent, p_norm
 
 _INNER = 1e-3
 """Share of what is left of the gap to which a master is solved."""
@@ -88,7 +88,7 @@ def lp_master(cuts: Sequence[Point], theta: Array, p: float, best: float, unit: 
         goal, multipliers = quadratic_master(slopes, constants, z, p)
         # Far from z the expansion may mislead: the best of some steps on the way.
         trial = min((on_the_sphere(z + step * (goal - z), p) for step in _STEPS), key=height)
-        value = float(multipliers @ constants) - p_norm(-multipliers @ slopes, p / (p - 1.0))
+        value = float(multipliers @ constants) - p_norm(-multipliers @ slopes, conjugate_exponent(p))
         if value > bound:
             bound, shares = value, multipliers
         gained = height(theta) - height(trial)
@@ -105,7 +105,7 @@ def simplex_master(cuts: Sequence[Point], theta: Array, p: float, best: float, u
     if found is None:
         raise np.linalg.LinAlgError("the master has no minimiser to rounding")
     terms, squares = np.array([cut.dual_term for cut in cuts]), np.array([cut.squares for cut in cuts])
-    bound = float(found.shares @ terms) - 0.5 * p_norm(found.shares @ squares, p / (p - 1.0))
+    bound = float(found.shares @ terms) - 0.5 * p_norm(found.shares @ squares, conjugate_exponent(p))
     return Master(bound, on_the_sphere(found.weights, p), found.shares)
 
 

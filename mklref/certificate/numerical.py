@@ -282,10 +282,7 @@ def certify_images(
 
     most = sum(map(most_losses, owners, betas, repeat(theta), images, b))
     above = most + most_penalty(regularizer, theta, squares + errors) - objective
-    certain, within = dual_objective(problem, insides, inside_squares + noise)
-    steepest = regularizer.conjugate(within * np.sqrt(inside_squares + noise))
-    certain -= penalty_error(regularizer, steepest, problem.n_kernels)
-    certain -= sum(map(dual_loss_error, owners, [within * beta for beta in insides], fitted, fitted_intercepts))
+    certain = _least_dual(problem, insides, inside_squares + noise, fitted, fitted_intercepts)
     scaled, functions = [scale * beta for beta in insides], [t + own for t, own in zip(scores, b, strict=True)]
     fits = sum(map(intercept_objective, owners, fitted, fitted_intercepts))
     fits += regularizer.value(fitting * np.sqrt(squares))
@@ -310,6 +307,17 @@ def certify_images(
         worst_kernel=int(np.argmax(np.abs(fitting - theta) * inside_squares)),
         regularizer_gap=finite_or(penalty + regularizer.conjugate(g) - (theta * np.sqrt(squares)) @ g, np.inf),
     )
+
+
+def _least_dual(
+    problem: Problem, betas: Sequence[Array], squares: Array, scores: Sequence[Array], intercepts: Sequence[float]
+) -> float:
+    """The dual objective at feasible beta_p less what rounding may have added, for the largest q that it leaves."""
+    value, scale = dual_objective(problem, betas, squares)
+    steepest = problem.regularizer.conjugate(scale * np.sqrt(squares))
+    value -= penalty_error(problem.regularizer, steepest, problem.n_kernels)
+    owners = [machine.problem for machine in problem.machines]
+    return value - sum(map(dual_loss_error, owners, [scale * beta for beta in betas], scores, intercepts))
 
 
 def _over(function: Callable[..., Array], *machines: Sequence[Any]) -> Array:

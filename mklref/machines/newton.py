@@ -80,12 +80,7 @@ class NewtonMachine(Machine):
             w, fresh = self._curvatures(scores), self._root is None or not serves
             if self._root is None or fresh:
                 self._root = self._factor(w)
-            root_w, root, along = self._root
-            free = lapack.dpotrs(root, root_w * ((pull - point) / w), lower=False)[0].ravel()
-            change = float((root_w @ free + point.sum()) / (root_w @ along)) if problem.intercept else 0.0
-            new_point = point + root_w * (free - change * along)
-            new_image = self.rows @ new_point
-            self.steps += 1
+            new_point, new_image, change = self._stepped(point, (pull - point) / w)
             slope = float((point - pull) @ (new_image - image)) - float(pull.sum()) * change
             t = 1.0 if slope < 0.0 else 0.0
             while t > _UNIT:
@@ -118,6 +113,16 @@ class NewtonMachine(Machine):
         self.beta, self.intercept = self._dual_point(point, self._scores), intercept
         self.solves += 1
         self.forms.update(self.beta)
+
+    def _stepped(self, point: Array, right: Array) -> tuple[Array, Array, float]:
+        """beta + dbeta, Q (beta + dbeta) and db of the Newton system with this right-hand side and the last factor."""
+        assert self._root is not None
+        root_w, root, along = self._root
+        free = lapack.dpotrs(root, root_w * right, lower=False)[0].ravel()
+        change = float((root_w @ free + point.sum()) / (root_w @ along)) if self.problem.intercept else 0.0
+        new_point = point + root_w * (free - change * along)
+        self.steps += 1
+        return new_point, self.rows @ new_point, change
 
     def _dual_point(self, point: Array, scores: Array) -> Array:
         """r of these scores, or the point itself where it is feasible and better, with 1'beta = 0.

@@ -63,7 +63,7 @@ _WELL_INSIDE = 0.98
 
 
 def curved_step(
-    regularizer: Regularizer, Q: Array, D: Array, W: Array, centre: Array, deadline: float = np.inf
+    regularizer: Regularizer, Q: Array, D: Array, W: Array, centre: Array, deadline: float
 ) -> tuple[Array, float, Array]:
     """The minimiser of the model plus psi for cuts D - 1/2 Q theta, its value, and the multipliers of the cuts.
 

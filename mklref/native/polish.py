@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import chain
@@ -49,32 +49,32 @@ def polished(machine: Machine | JointMachine, solution: Solution, tol: float, de
     problem = machine.problem
     best, certificate = Point(solution.dual_coef, solution.weights, solution.intercept), solution.certificate
     machine.forms.watched[:] = True
+
+    def refined() -> Iterator[Point]:
+        return _refinements(machine, best, _ENOUGH * abs(certificate.upper))
+
+    def compare(candidates: Iterator[Point], enough: Callable[[Certificate], bool] = _at_the_limit) -> None:
+        nonlocal best, certificate
+        best, certificate = improved(problem, best, _until(deadline, candidates), enough, certificate)
+
     with blas_threads(problem.n_samples), np.errstate(all="ignore"):
         for _ in range(_ROUNDS):
             before = certificate
-            candidates = _until(deadline, _refinements(machine, best, _ENOUGH * abs(before.upper)))
-            best, certificate = improved(problem, best, candidates, _at_the_limit, certificate)
+            compare(refined())
             if certificate is before:
                 break
         if not certificate.is_optimal(tol) and problem.regularizer.polyhedral(problem.n_kernels) is None:
-            with suppress(NotApplicable):  # of weights that are no smooth function of q for another reason
-                points = _refinements(machine, best, _ENOUGH * abs(certificate.upper))
-                candidates = _until(deadline, (fitted(problem, point) for point in points))
-                best, certificate = improved(problem, best, candidates, _at_the_limit, certificate)
+            with suppress(NotApplicable):  # weights that are no smooth function of q for another reason
+                compare(fitted(problem, point) for point in refined())
         if not certificate.is_optimal(tol):
-            candidates = _until(deadline, _below_the_kinks(problem, best))
-            best, certificate = improved(problem, best, candidates, lambda by: by.is_optimal(_ENOUGH), certificate)
+            compare(_below_the_kinks(problem, best), _is_exact)
         if not certificate.is_optimal(tol) and problem.regularizer.weight_form == "max":
             for m in _of_noise(problem, best):
-                without = best._replace(weights=np.where(np.arange(len(best.weights)) == m, 0.0, best.weights))
-                candidates = _until(deadline, iter([without]))
-                best, certificate = improved(problem, best, candidates, _at_the_limit, certificate)
+                compare(iter([best._replace(weights=np.where(np.arange(problem.n_kernels) == m, 0.0, best.weights))]))
         if not certificate.is_optimal(tol):
-            # Which of these points is the best the allowance hides, until they are off the kinks.
-            points = chain([best], _refinements(machine, best, _ENOUGH * abs(certificate.upper)))
-            beside = chain.from_iterable(_off_the_kinks(problem, point) for point in points)
-            candidates = _until(deadline, beside)
-            best, certificate = improved(problem, best, candidates, lambda by: by.is_optimal(_ENOUGH), certificate)
+            # The allowance for rounding hides which of these points is the best, until they are off the kinks.
+            points = chain([best], refined())
+            compare(chain.from_iterable(_off_the_kinks(problem, point) for point in points), _is_exact)
     if certificate is solution.certificate:
         return solution
     return replace(
@@ -93,7 +93,13 @@ def _until(deadline: float, points: Iterator[Point]) -> Iterator[Point]:
 
 
 def _at_the_limit(certificate: Certificate) -> bool:
+    """Whether rounding is all of the gap."""
     return bool(certificate.gap - certificate.rounding <= _ENOUGH * abs(certificate.upper))
+
+
+def _is_exact(certificate: Certificate) -> bool:
+    """Whether there is no gap, not even one of rounding."""
+    return certificate.is_optimal(_ENOUGH)
 
 
 def _of_noise(problem: Problem, point: Point) -> NDArray[np.int_]:

@@ -102,21 +102,22 @@ def solve(
     checked_flag("polish", polish)
     if start is not None:
         check_start(problem, start)
-    if isinstance(problem.kernels, FactorStack):  # the place for other kinds of stacks
+    deadline = np.inf if max_time is None else time.perf_counter() + max_time
+    if isinstance(problem.kernels, FactorStack):
         if polish:
             raise NotApplicable("polish is for kernels as matrices; for kernels as factors lower tol instead.")
-        limits: Any = {"tol": tol, "max_iter": max_iter, "max_time": max_time}
-        from mklref.factored import solve_factored  # and with it what speaks to other machines
+        from mklref.factored import solve_factored  # imports what speaks to other machines
 
-        deadline = np.inf if max_time is None else time.perf_counter() + max_time
-        solution = solve_factored(problem, **limits, callback=callback, progress=progress, start=start, client=client)
+        solution = solve_factored(
+            problem, tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress, start=start,
+            client=client,
+        )  # fmt: skip
         few = problem.kernels.sources and problem.n_kernels * problem.n_samples**2 <= tuning.ENTRIES  # rows, and here
         if few and _may_go_on(solution, tol, deadline):
             solution = _by_way_of_matrices(problem, problem.kernels, solution, tol, max_iter, deadline)
         return solution
     if client is not None:
         raise NotApplicable("client is for kernels as factors; make a FactorStack, or leave client away.")
-    deadline = np.inf if max_time is None else time.perf_counter() + max_time
     solution = _solved(problem, tol, max_iter, deadline, callback, progress=progress, start=start, polish=polish)
     try:
         with _losses_carry(lambda: solution):

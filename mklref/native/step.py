@@ -151,9 +151,7 @@ def curvature_missed(loop: Any, trial: Any, centre: Any, promise: float, serious
     return max(float(loop.near), tuning.MISSED * missed)
 
 
-def bent_step(
-    psi: Polyhedral, Q: Array, D: Array, W: Array, centre: Array, unit: float = 0.0, near: float = 0.0
-) -> Step:
+def bent_step(psi: Polyhedral, Q: Array, D: Array, W: Array, centre: Array, unit: float, near: float) -> Step:
     """The step for C of curved.py in place of the curvature: quadratic programs, each with that of C at the one before.
 
     C has the gradient v - 1/2 bend v^2 and the Hessian of the root L^{-1} W (1 - bend v), with LL' = H, v = W'H^{-1} b.
@@ -181,9 +179,7 @@ def bent_step(
     return Step(weights, value, found.mixture)
 
 
-def sparse_step(
-    psi: Polyhedral, Q: Array, D: Array, W: Array, centre: Array, unit: float = 0.0, near: float = 0.0
-) -> Step:
+def sparse_step(psi: Polyhedral, Q: Array, D: Array, W: Array, centre: Array, unit: float, near: float) -> Step:
     """The quadratic program for cuts D - 1/2 Q theta, on few kernels first, to which violators are added."""
     active = centre > _NEGLIGIBLE * centre.max()
     candidates = active if np.count_nonzero(active) <= _MOST else np.zeros_like(active)
