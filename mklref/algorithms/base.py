@@ -44,10 +44,10 @@ from mklref.solution import History, Record, Solution, Status
 Callback: TypeAlias = Callable[[Record], object]
 
 _EXACT = 0.1
-"""The papers take the SVM for exact. An error eps of J, relative, is one of sqrt(eps) in beta, in the derivatives of J
-and in the gap: each machine is solved to (0.1 tol)^2."""
+"""The papers treat the SVM as solved exactly. A relative error eps of J makes errors of sqrt(eps) in beta, in the
+derivatives of J and in the gap: each machine is solved to (0.1 tol)^2."""
 _ROUNDING = 1e-13
-"""No machine can be asked for more, relative to its value."""
+"""The smallest relative error of J that a machine is asked for."""
 _SETTLED = 0.9
 """From this ratio on, two allowances for rounding count as equal, and so do two gaps."""
 _PATIENCE = 30
@@ -119,9 +119,9 @@ class Run(Together):
         """What gaps are compared with where the optimum is 0."""
         self.svm_calls = self.gradient_calls = self.inner_steps = 0
         self.left_open = 0.0
-        """What rounding added to the last gap that it alone left open."""
+        """The allowance for rounding of the last point that it alone kept from tol."""
         self.known = False
-        """Whether the algorithm knows the minimum of J as exactly as it knows J: further steps only meet rounding."""
+        """Whether the bounds that the algorithm itself has of the minimum of J meet up to the accuracy of J."""
         self._smallest, self._waited = np.inf, 0
         self.stop = "gap"
         """What has to fall below tol: the certified gap, or by its name one of the `measures` of the algorithm."""

@@ -58,9 +58,10 @@ def lp_wrapper(run: Run) -> Iterator[Point]:
 def closed_form(run: Run, point: Point) -> Array:
     """The weights for the block norms (22) of a point, or for its dual norms where there is no minimum over weights.
 
-    For q > 2 the weight of a kernel stops rising at max(g_m, s) where a further rise gains nothing: with s = `lowest`
-    times the largest g, or with s_m = 2 sqrt(E_m), where the most that it can gain of R* at q = inf, s_m S/4 with
-    S = sum_l g_l, is what the rounding of scores costs at theta_m = S/s_m, E_m S/s_m (`mklref.certificate.allowance`).
+    For q > 2 a small g_m has a huge weight, and max(g_m, s_m) takes its place: s_m is `lowest` times the largest g, or
+    2 sqrt(E_m) if that is more. At q = inf, with S = sum_l g_l, the weight is then S/s_m; a larger one would gain at
+    most s_m S/4 of R*, and this one already costs E_m S/s_m, which is as much, by the rounding of scores
+    (`mklref.certificate.allowance`).
     """
     regularizer, g = run.regularizer, np.sqrt(point.squares)
     if isinstance(regularizer, BlockNorm) and regularizer.q > 2.0:

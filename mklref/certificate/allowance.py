@@ -1,10 +1,10 @@
 """How far rounding may have moved the bounds of a numerical certificate: an estimate in O(M n), and no proof.
 
 A computed sum of k products differs from the exact one by at most k u of the sum of their magnitudes, u = 2^-53, in
-whatever order a library adds them up; where all are equal, by a third of that. Only those of K_m beta are much larger
-than what they add up to: certificates take them sqrt(n) rows at a time, and g, hardly more for matrices in memory,
-bounds their roundings (`KernelStack.roundings`) for the support k = #{beta_i != 0}. Of a semidefinite matrix
-|K_ij| <= d_i d_j, d_i = sqrt(K_ii), so that with v_m = K_m beta
+whatever order a library adds them up; where all are equal, by a third of that. Only the products in K_m beta are much
+larger than their sum: certificates add them sqrt(n) rows at a time, so that each goes through g roundings at most,
+hardly more than sqrt(n) for matrices in memory (`KernelStack.roundings`), and through k = #{beta_i != 0} if these are
+fewer. Of a semidefinite matrix |K_ij| <= d_i d_j, d_i = sqrt(K_ii), so that with v_m = K_m beta
 
     |K_m||beta| <= (d_m'|beta|) d_m                                            magnitudes in v_m
     eps_m = g u (d_m'|beta|)                                           errors of v_m, for each unit of d_m

@@ -243,7 +243,8 @@ def missing(K: Array, most: int | None = None) -> float:
 
         (L + Y) (I + G)^{-1/2} = L + D,    G = X'Y + mu lambda^-1,    D = Y + (L + Y) ((I + G)^{-1/2} - I),
 
-    a series in G, since E is much less than lambda. D has the digits that L has not. Nobody trusts U, D and mu.
+    a series in G, since E is much less than lambda. D has the digits that L has not. The proof does not rest on U, D
+    and mu.
     """
     found = leading_columns(K, float(rounding_of(K.diagonal()).mean()), len(K) if most is None else most)
     if found is None:

@@ -1,8 +1,8 @@
 """Enclosures of K_m v and v'K_m v: the only part of a rigorous certificate that reads the kernels.
 
     fast     one product in float64 with an a-priori bound of its error
-    sliced   K and v cut into slices so short that all products and sums of slices are exact in float64, and what they
-             leave multiplied besides
+    sliced   K and v cut into slices so short that all products and sums of slices are exact in float64, and a float64
+             product of the remainders
     exact    Python integers
 
 All three promise the same; they differ in cost and width. The a-priori bound is that of a dot product of length k in

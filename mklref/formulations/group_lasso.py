@@ -8,8 +8,9 @@ Dual (15) of the form with weights in the simplex, the QCQP (16), and its smooth
 
     maximise    y'beta - 1/2 sum_i beta_i^2/c_i - 1/2 || (beta'K_m beta)_m ||_{p*}          `Lp(p)`
 
-The paper writes beta'Y K_m Y beta with Y = diag(y), which is wrong for real targets and signed beta (erratum L5), and
-says that (14) can equivalently be written with weights theta: so it can, but at 2 C sum rho (erratum L4).
+The paper writes beta'Y K_m Y beta with Y = diag(y), which is wrong for real targets and signed beta (erratum L5). It
+calls (14) equivalent to its form with weights theta: that has the same solutions at the cost 2 C sum_m rho_m
+(erratum L4).
 
 Recovery: from (14), beta is c times the residual and theta_m = 2 rho_m; from (15), beta is the variable, and theta_m is
 the multiplier of 1/2 beta'K_m beta <= xi at p = 1 and the closed form of the weights for p > 1.

@@ -20,11 +20,12 @@ of the kernels scaled to the trace c,
     K(mu) = U D (sum_m theta_m W_m W_m') D U',      f = U D h,      sum_m W_m W_m' = I
 
 Recovery: beta is the multiplier of the scores t = f + b, and twice the multiplier of the matrix inequality is
-[[B, -D U'beta], [-beta'U D, 1]] with Z = U D^{-1} (B - D U'beta beta'U D) D^{-1} U'; theta and b are variables. The
-weights are mixed with uniform ones until the kernel has no negative eigenvalue, which conic solvers leave at the order
-of their tolerance.
+[[B, -D U'beta], [-beta'U D, 1]] with Z = U D^{-1} (B - D U'beta beta'U D) D^{-1} U'; theta and b are variables. Conic
+solvers leave negative eigenvalues of the order of their tolerance: the weights are mixed with uniform ones until K(mu)
+has none.
 
-Source: Lanckriet et al., as Kloft 1 and 3.2 and SimpleMKL 1 cite it; Kloft notes what mu >= 0 obviates.
+Source: Lanckriet et al., as Kloft 1 and 3.2 and SimpleMKL 1 cite it; Kloft 1 notes that mu >= 0 makes the semidefinite
+constraint superfluous.
 """
 
 from __future__ import annotations

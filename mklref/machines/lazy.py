@@ -120,8 +120,8 @@ class LazyMachine(SMOMachine):
     def near(self, distance: float, most: int | None = None) -> Any:
         """The samples that are in the support, or would be if their scores changed by this many deviations of y.
 
-        If they are more than `most`, those that are in it by their scores, whatever these change by, by the least
-        such change for which they are few enough.
+        If they are more than `most`, those that stay in the support whichever way their scores change, by the least
+        change for which they are few enough.
         """
         if self.likely is None:
             scores, intercept, _ = self.scores()
@@ -139,7 +139,7 @@ class LazyMachine(SMOMachine):
     def _pair_steps(self, tol: float, enough: float) -> float:
         """Working sets until no sample violates its conditions by more than `tol`; returns the violation left.
 
-        One that comes again, and left more than half of the violation, is as good as the rounding of K beta lets it be.
+        A working set that comes again, having left more than half of the violation, meets the rounding of K beta.
         """
         last: tuple[Any, float] = (None, np.inf)
         for _ in range(_MOST_SETS):

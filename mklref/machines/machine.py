@@ -41,7 +41,7 @@ from mklref.problem import Problem
 from mklref.solution import History, Solution, Status
 
 SPARE = 0.9
-"""Share of the wanted gap up to which an allowance for rounding, which the certificate adds to it, is made up for."""
+"""Certificates add an allowance for rounding to the gap; solvers make up for it up to this share of the wanted gap."""
 _MANY = 64
 _FEWER = 0.75
 """Share of the watched kernels down to which all of them stay watched."""
@@ -56,7 +56,7 @@ class Together:
     problem: Any
     forms: Any
     product: Callable[[Array], Array] | None = None
-    """That of a certificate, beta -> K_m beta, if one machine is to take it once (`QuadraticForms.product`)."""
+    """beta -> K_m beta as a certificate computes it, to be used once: for the point that is likely the last one."""
 
     @property
     def machines(self) -> Sequence[Any]:
@@ -74,7 +74,7 @@ class Together:
 
     @property
     def products(self) -> Array | None:
-        """K_m beta (M, n) as a certificate takes them, where the last update made them so."""
+        """K_m beta (M, n) as a certificate computes it, if the last update did so."""
         return getattr(self.forms, "products", None)
 
     def images(self) -> list[Array] | None:
@@ -192,7 +192,7 @@ class Machine(Together, ABC):
 
     @abstractmethod
     def multiplier(self) -> float:
-        """That of 1'beta = c_b when the machine was solved, an intercept; not finite where there is none."""
+        """The multiplier of 1'beta = c_b at the last solution, which is an intercept; not finite if there is none."""
 
     def value(self) -> float:
         """The dual objective of the machine at beta: a lower bound of J."""

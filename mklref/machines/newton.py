@@ -30,18 +30,18 @@ _ARMIJO = 1e-4
 _COARSE = 0.05
 """Share of the objective to which every machine is solved, however large the gap that is asked for."""
 _FIRST = 1e-4
-"""And that to which it is solved if the first weights come from a part of the samples: they are worth it."""
+"""The same for first weights that come from a part of the samples, which are worth more accuracy."""
 _SHARE = 1e-3
-"""Share of the gap that is asked for which is left: another step costs less than the weights that an error misleads."""
+"""Steps end at this share of the gap that is asked for: another one costs less than weights that an error misleads."""
 _UNIT = float(np.finfo(float).eps)
 _ROUNDING = 64 * _UNIT
 _SERVES, _SERVES_QUADRATIC = 0.1, 1e-4
-"""Factor on the gap of the machine in one step with which the last Cholesky factor is kept: a step costs a tenth of one
-at most. Of a half square, whose derivative is a line, a new one gives the solution and the Hessian of J."""
+"""The last Cholesky factor is kept while a step with it reduces the gap of the machine to this share: a step costs a
+tenth of a factorisation at most. For the half square a new factor gives the solution and the Hessian of J at once."""
 _SMALLEST_CURVATURE, _LEAST = 1e-10, (1e-150, 1e-300)
-"""V'' as a share of |V'|, and at least, of unit cost and in all: keeps the Newton system in range, and its direction
-one of descent. Both derivatives of a loss that falls like exp(-t) vanish together: a bound on V'' alone would make
-steps of |V'| / V'' ever shorter there."""
+"""Lower bounds of V'', as a share of |V'| and in numbers, and of c V'': they keep the Newton system in range and its
+direction one of descent. Where a loss falls like exp(-t) both derivatives vanish together: a number alone would make
+the steps of |V'| / V'' ever shorter there."""
 
 
 class NewtonMachine(Machine):
@@ -92,7 +92,7 @@ class NewtonMachine(Machine):
             else:
                 serves = fresh
                 if fresh and not (lost or self._quadratic) and excess > coarse * abs(value):
-                    # No step leads down, for want of curvature: scores far out on a loss that is flat there.
+                    # The scores are far out, where the loss is flat, and no step leads down: once more from 0.
                     point, image, intercept, value, lost, serves = nothing, nothing, 0.0, at_zero, True, False
                     excess = value - self._dual_value(point, image)
                     continue

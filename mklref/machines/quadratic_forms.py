@@ -48,14 +48,14 @@ class QuadraticForms:
         self._points = [np.zeros(n)]
         self._peaks = np.zeros(M)
         self._norms = np.zeros(M)
-        """The root of the square at the beta of the image."""
+        """sqrt(q_m) at the beta of the image."""
 
     def _hold(self, stack: Any) -> Any:
         """The matrices for the compiled loops."""
         return loops.Stack(list(stack.matrices))
 
     def begin(self, beta: Array) -> None:
-        """Go to the first beta of a machine: often that of the machine before, which ended here, times a factor."""
+        """Go to the first beta of a machine; images are scaled if it is a multiple of where the last machine ended."""
         self.watched, self.rows_read = np.ones(len(self.squares), dtype=bool), 0.0
         last = self._points[-1]
         k = np.abs(last).argmax()

@@ -31,14 +31,14 @@ _LAST_BIT = float(np.finfo(float).eps)
 _ROUNDING = 16 * _LAST_BIT
 """No violation below this share of the gradient's terms can be told from rounding."""
 _SQUARED = float(np.sqrt(np.finfo(float).tiny))
-"""Nor can steps be chosen by violations below this, over the root of the diagonal: the gain of each is their square."""
+"""Nor can steps be chosen by violations below this times the root of the diagonal: their gain, a square, underflows."""
 _STEPS_PER_SAMPLE = 30
 """Two-variable steps for each sample after which a Newton step on the free samples is tried: SMO crawls where Q is
 nearly singular. 86 random problems on which it does take 7.1 s, and 7.9 at 100."""
 _GROWING = 1, 3, 6, 20
-"""As many in rounds, after each of which the value of a trial point may be enough to know that it is no better."""
+"""The same in rounds, at a trial point: after each the dual objective may show that the point is no better."""
 _SEEN = 1e-9
-"""Share of its terms by which the value has to be above that, far more than rounding."""
+"""By how much it has to show that, as a share of its terms: far more than rounding."""
 _LOOSE = 0.05
 """The first machine is solved to this share of the violation that it starts with if its weights are a mere guess: as
 long as beta = 0, its size says nothing of what a violation costs."""
@@ -109,7 +109,7 @@ class SMOMachine(Machine):
         self.forms.update(self.beta)
 
     def _follow(self) -> None:
-        """A Newton step on the samples that are free from weights before: mostly they are, or nearly, those of now."""
+        """A Newton step on the samples that were free at the last weights: mostly these are free again."""
         free = self.free()
         if 0 < len(free) <= _MOST_FREE:
             self._newton_step(free)
@@ -117,14 +117,14 @@ class SMOMachine(Machine):
             self.form(free)
 
     def balanced(self, beta: Array) -> Array:
-        """beta, repaired where huge steps, from a far start or on kernels indefinite by rounding, left 1'beta wrong."""
+        """beta, repaired if huge steps, from a far start or on kernels indefinite by rounding, have moved 1'beta."""
         cost = self.problem.intercept_cost
         imbalance = abs(float(beta.sum()) - cost) if self.problem.intercept else 0.0
         wrong = imbalance > 4.0 * _LAST_BIT * len(beta) * max(float(np.abs(beta).sum()), cost)
         return repair(self.problem, beta)[0] if wrong else beta
 
     def derivatives(self) -> tuple[Array, Array]:
-        """The one-sided ones of the objective to the right and to the left; inf and -inf at the upper and lower bound.
+        """The right and left derivatives of the objective in each beta_i; inf at the upper, -inf at the lower bound.
 
         The kink of the absolute value sits at 0.
         """
@@ -135,9 +135,10 @@ class SMOMachine(Machine):
         return np.where(self.beta < self.upper, right, np.inf), np.where(self.beta > self.lower, left, -np.inf)
 
     def _multipliers(self) -> tuple[float, float]:
-        """Where they are in order, the optimality conditions hold with any -b between the two; else b = 0 alone counts.
+        """The smallest right and the largest left derivative of the objective, 0 among both without an intercept.
 
-        They are the smallest right and the largest left derivative of the objective, 0 among them without intercept.
+        The second less the first is the violation of the optimality conditions; if it is at most 0, these hold with any
+        -b between the two.
         """
         right, left = self.derivatives()
         ends = float(right.min()), float(left.max())

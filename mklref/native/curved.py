@@ -1,8 +1,9 @@
 """The step where psi is curved: Newton's method on the dual of the model.
 
-Where weights are far too small J is like 1/theta, which a quadratic model follows by a factor of two at most. So the
-curvature falls where weights grow: of K_m the part u u'/q_m is known, u = K_m beta, q_m = beta'K_m beta, and K_m is no
-less. With these in place of all K_m, and all of Q at the centre, the dual point of the free samples is solved for anew,
+Where weights are far too small J is like 1/theta, and a step of a quadratic model at most doubles them. So the model
+has a curvature that falls where weights grow. Of K_m it knows the part u u'/q_m, u = K_m beta, q_m = beta'K_m beta, and
+K_m - u u'/q_m is semidefinite. With Q at the centre, and these parts for its change, the dual point of the free samples
+is solved for anew,
 
     J(theta) ~ cuts + C(theta),   C = max_s  -1/2 ||s||^2 - (theta - theta_c)'(v + 1/2 bend v^2),   v = W's,
              = 1/2 b'H^{-1} b,    b = W (theta - theta_c),   H = I + W diag(bend (theta - theta_c)) W',   bend = 1/q,
@@ -49,15 +50,15 @@ _ARMIJO, _SMALLEST_STEP = 1e-4, 1e-10
 _ACCURACY, _ROUGHLY = 1e-13, 1e-3
 """Relative accuracy of the value, and that on the way there as a share of epsilon."""
 _COLLAPSED = 1e-6
-"""Share of q that leaves nothing of it."""
+"""Share of q below which qhat counts as 0."""
 _CRAWLING, _SHORTER = 0.1, 0.1
 _BISECTIONS = 30
 _TINY = float(np.finfo(float).tiny)
 _RIDGE = 1e-13
 _KNOWN = 1e-12
-"""Share of a square up to which an error is none."""
+"""Squared residual of s, relative to that of b, up to which s is known."""
 _WHOLE = 1.0 - 1e-6
-"""Share of 1/q: with all of it H is singular at weights of 0, where Newton's method may begin: no step leads away."""
+"""bend as a share of 1/q: with 1/q H is singular at weights of 0, where Newton's method may begin and would stay."""
 _WELL_INSIDE = 0.98
 """Share of the bound of R*'s domain, where it has one, below which Newton's method starts."""
 

@@ -22,9 +22,9 @@ from mklref.problem import Problem
 from mklref.regularizers.norms import quotient
 
 _NEAREST, _SHARP = 36.0, 0.1
-"""Of s: the last t is 1 but for its last digit; and how well the best s is known."""
+"""Ends of the range of s, where t is 1 but for its last digit, and the accuracy of the best s."""
 _AND_OF_T = 1.0, 1.25
-"""Of dq: t beta is rounded, too, which mostly matters little."""
+"""Multiples of dq: t beta is rounded as well, which mostly matters little."""
 _TINY = sys.float_info.min
 
 
@@ -62,7 +62,7 @@ class Point:
 
 
 class Patience:
-    """How long no centre has become better: no smaller gap, no lower objective. Rounding is then it."""
+    """How many centres in a row have had no smaller gap and no lower objective: rounding may be all that is left."""
 
     def __init__(self) -> None:
         self.smallest = self.lowest = np.inf
@@ -76,10 +76,10 @@ class Patience:
 
 
 def as_certified(loop: Any, centre: Point | None, weights: Array) -> None:
-    """Let the next point, if it may well be the last, have its images from the certificate's product, once for both.
+    """If the next point is likely the last, take its images from the certificate's product: one read serves both.
 
-    Newton's method squares the gap; at the weights of the centre that part stays which is not the machine's. One point
-    of a run may be misjudged, which costs the certificate's own read.
+    Newton's method squares the gap, but at the weights of the centre the part of it stays that is not the machine's. A
+    run may guess once; if it is wrong, the certificate reads the kernels again.
     """
     machine = loop.machine
     if machine.product is None or centre is None or not machine.forms.watched.all():
@@ -100,9 +100,9 @@ def losses_of_nothing(machine: Machine | JointMachine) -> float:
 def misled(machine: Machine | JointMachine, trial: Point, centre: Point) -> Array | None:
     """The closed form (M,) at the centre, if J shows that the model has taken weights to another order; else None.
 
-    J, which is convex and not negative, shows it where the cut of the trial point is below 0 at the closed form. So
-    it is after a step to 0 of a kernel that is far too large, whose q was next to nothing, and is so large now that
-    Newton's steps back are below rounding. Norms change less than weights; rounding hides those that are smaller.
+    J is not negative, so that a cut of the trial point which is negative at the closed form is of no use there. That
+    happens where a kernel that is far too large, with a q next to 0, is taken to weight 0: its q is so large then that
+    Newton's steps back are below rounding. Block norms change less than weights; rounding hides those below `noise`.
     """
     if machine.problem.intercept_cost:  # J is negative
         return None
@@ -114,9 +114,9 @@ def misled(machine: Machine | JointMachine, trial: Point, centre: Point) -> Arra
 def compared(loop: Any, start: Point) -> tuple[Point, bool] | None:
     """Another point to compare with that of a start, if its weights are of another order, and whether it is better.
 
-    Newton's steps would change them by a half of what they are, or by rounding. Where they are too large, there are
-    weights for the same norms whose merit is at most `upper`. Where the merit is all but what f = 0 has and bounds are
-    far apart, neither norms nor weights say anything, and equal ones, of any merit, tell sparse steps the order.
+    Newton's steps mend weights of another order by a factor of two each, or not at all. Where weights are too large,
+    those for the same block norms have a merit of at most `upper`. Where the merit is nearly that of f = 0 and the
+    bounds are far apart, neither norms nor weights say anything: equal weights tell sparse steps the order.
     """
     loop.doubted, machine, sparse = False, loop.machine, loop.psi is not None
     if loop.problem.intercept_cost:  # J is negative
@@ -139,14 +139,15 @@ def compared(loop: Any, start: Point) -> tuple[Point, bool] | None:
 
 
 def equal_weights(machine: Machine | JointMachine) -> Array:
-    """The weights (M,) of equal block norms, which are the same for all norms if R is homogeneous of degree 2.
+    """The weights (M,) of equal block norms, whatever these are if R is homogeneous of degree 2.
 
-    Else they are those of functions of the smallest kernel that make up the targets, in whatever unit these and the
-    kernels are, or as is worth it: R is no more than f = 0 loses. Weights that are too large fall at once, unless they
-    are by orders: those of large kernels are bounded. Where psi is sparse those of the largest kernel are smaller, and
-    better unless they are by orders others.
+    Else the norm is that of a function of the smallest kernel with scores as large as the targets, in any unit of both,
+    halved until R is at most what f = 0 loses. Weights that are too large fall at once, unless they are so by orders:
+    those of large kernels are bounded. Where psi is polyhedral, the norm is that of a function of the largest kernel,
+    which is smaller and does better, unless the two differ by orders.
 
-    Where 1'beta = c_b f = 0 loses nothing, but the first dual point is not 0: they are the mean of what attains R*.
+    Where 1'beta = c_b, f = 0 loses nothing, but the first dual point is not 0: the norm is the mean of those that
+    attain R* there.
     """
     regularizer, norms = machine.problem.regularizer, np.ones(machine.problem.n_kernels)
     if regularizer.degree != 2.0 and machine.problem.intercept_cost and (weights := of_dual(machine)) is not None:
@@ -202,8 +203,8 @@ def known_squares(problem: Problem, betas: Sequence[Array]) -> Array:
 def nearer(machine: Machine | JointMachine, point: Point) -> list[Point]:
     """The same function as (t beta, theta / t), for the t of the largest lower bounds that rounding leaves.
 
-    They are concave in t. The rounding dq of q = beta'K beta counts t^2 of what it is at t = 1: where R* is steep, so
-    that dq takes it far up, a t next to 1 brings it back at the cost of a share 1 - t of the losses.
+    They are concave in t. The rounding of q = beta'K beta is t^2 dq: where R* is so steep that dq raises it far, a t
+    next to 1 makes up for that at the cost of a share 1 - t of the dual losses.
     """
     problem, betas = machine.problem, machine.split(point.beta)
     regularizer = problem.regularizer

@@ -35,7 +35,7 @@ _ENOUGH = 1e-14
 _FEW = 10
 """Kernels of noise that are left out in turn, each of which takes a certificate."""
 _HALF = 0.6
-"""Of the width of an interval, and what solving for its middle rounds."""
+"""Half the width of an interval, and what rounding adds where its middle is solved for."""
 _INSIDE = 1e-6
 """Share by which dual norms may be outside of it, and weights too small, as those at a gap of its square may be."""
 
@@ -112,7 +112,8 @@ def _of_noise(problem: Problem, point: Point) -> NDArray[np.int_]:
 def _below_the_kinks(problem: Problem, point: Point) -> Iterator[Point]:
     """Points from Newton's method whose q are below the kinks of R*, each by its own rounding dq.
 
-    That of a kernel with a small weight may be large. A smaller q_m costs theta_m dq_m, and less beta the largest dq/q.
+    A smaller q_m costs theta_m dq_m; to scale beta would cost the largest dq/q, which may be that of a kernel with a
+    small weight.
     """
     squares, noise = known_squares(problem, problem.split(point.dual_coef))
     inside = Rescaled.of(problem.regularizer, np.sqrt(1.0 + quotient(noise, squares)))
@@ -123,10 +124,10 @@ def _below_the_kinks(problem: Problem, point: Point) -> Iterator[Point]:
 def _off_the_kinks(problem: Problem, point: Point) -> Iterator[Point]:
     """Functions beside that of the point on which no kink of a loss is within rounding of the scores.
 
-    Of max(0, m - y t) it is the stretched one; of a tube that for targets which lie farther off by the errors of the
-    scores, with these weights: of those of large kernels, whose q may be rounding, they know more than theta(q). Of
-    the pinball loss it is that for targets on the cheaper side: by e above, that costs (c (1 - tau) + beta_i) e,
-    and c (1 - tau) e for rounding; below, (c tau - beta_i) e and c tau e. An intercept moves all scores by one e.
+    For max(0, m - y t) it is the stretched one. For a tube it is that of targets which lie farther off by the errors of
+    the scores, at these weights: theta(q) knows less of large kernels, whose q may be rounding. For the pinball loss
+    targets move to the cheaper side: up by e costs (c (1 - tau) + beta_i) e, and c (1 - tau) e for rounding; down costs
+    (c tau - beta_i) e and c tau e. An intercept moves all scores by one e.
     """
     loss = problem.loss
     bounded, squares = [], np.zeros(problem.n_kernels)
@@ -175,7 +176,7 @@ def _refinements(machine: Machine | JointMachine, point: Point, gap: float) -> I
 
 
 def certified_in_domain(problem: Problem, solution: Solution, tol: float) -> Solution:
-    """`in_domain`, where R* ends before beta and the certificate says no less of the point.
+    """The solution moved into the domain of R* by `in_domain`, if it is outside and as good by its certificate there.
 
     A machine whose losses have kinks may have dual variables of any length; weights are optimal with those in dom R*.
     """

@@ -190,8 +190,8 @@ class BlockNorm(Regularizer):
     (erratum L11).
 
     Weights of kernels with rho = 0 or g = 0 are 0/0 and given as 0, as f_m = theta_m K_m beta = 0. At q = inf the
-    weights are sum(g)/g_m from the dual; the norms, equal where g > 0, leave them open. There f_m with g_m = 0 costs
-    nothing up to the largest norm: it need not be 0, and then only theta_m -> inf attains the optimum.
+    weights are sum(g)/g_m from the dual; the norms, equal where g > 0, leave them open. There a function f_m with
+    g_m = 0 costs nothing up to the largest norm; if it is not 0, only theta_m -> inf attains the optimum.
 
     Parameters
     ----------

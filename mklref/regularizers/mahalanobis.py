@@ -143,9 +143,9 @@ class Mahalanobis(Regularizer):
 def nonnegative_minimiser(E: Array, c: Array) -> Array:
     """The minimiser of 1/2 s'E s + c's over s >= 0 for positive definite E, by the active set of Lawson and Hanson.
 
-    All coordinates of descent enter at once. If the minimiser over the coordinates that are in leaves the orthant, the
-    step stops at its boundary, and the coordinates that it hits leave. The target is downhill from where it is sought:
-    of those that entered one at least has a target above 0, and stays. So every round ends lower, and no set returns.
+    All coordinates of descent enter at once. If the minimiser over the coordinates inside is not in the orthant, the
+    step towards it stops at the boundary, and the coordinates that are 0 there leave. As the minimiser is downhill, it
+    is positive in one of those that entered at least, which stays. So every round ends lower, and no set returns.
     """
     s, inside = np.zeros(len(c)), np.zeros(len(c), dtype=bool)
     tolerance = 8.0 * len(c) * float(np.finfo(float).eps) * float(np.abs(c).max())
