@@ -23,7 +23,8 @@ _SHORT, _MANY = 256, 8
 _RESIDUAL = 100.0
 """What the residuals of a quadratic program may be, in terms of its complementarity u's / count."""
 _CLOSE, _DIVERGED, _WAITED = 1e-6, 1e3, 10
-"""Rounding takes over near its end where the system is all but singular: the best point is kept, so many steps on."""
+"""From this error on rounding may take over, where the system is all but singular: the best point is returned once the
+error is so many times its own, or after so many steps without a better one."""
 
 
 class Stack:

@@ -11,7 +11,7 @@ kernel sum_m theta_m K_m:
 With the cut of the centre alone it is Newton's method with exact curvature, which converges quadratically once the set
 of free support vectors is found; with the cuts of points that failed it is a proximal bundle method. A loop that gets
 nowhere says so (STALLED), and whoever runs it may know a better point to go on from (rescue.py). What becomes of a
-start is in solver.py, which kernels are read in working_set.py, block norms with q > 2 in large_q.py.
+start is in start.py and solver.py, which kernels are read in working_set.py, block norms with q > 2 in large_q.py.
 """
 
 from __future__ import annotations

@@ -10,10 +10,12 @@ and the next weights minimise the largest cut plus the curvature W'W of J at the
 
 With the cut of the centre alone this is Newton's method. More cuts are there where trial points failed, which happens
 where J has kinks; their multipliers lambda (they sum to 1) mix the dual points to sum_k lambda_k beta_k, which is
-feasible and near-optimal where no single beta_k is. Where psi is polyhedral (lp with p = 1 and its kin) the step is the
-quadratic program of this file, in which a curvature of all weights, of proximal bundle methods, is added to a W that
-knows too little of J (`curvature_missed`); where it knows enough, a few of them for the model C of curved.py that bends
-as J does (`bent_step`). Elsewhere it is Newton's method on the dual of that (curved.py).
+feasible and near-optimal where no single beta_k is.
+
+Where psi is polyhedral (lp with p = 1 and its kin) the step is the quadratic program of this file (`sparse_step`). If W
+knows too little of J, a curvature of all weights is added, as in proximal bundle methods (`curvature_missed`); if it
+knows enough, a few such programs minimise the model C of curved.py in its place, which bends as J does (`bent_step`).
+Where psi is curved, the step is Newton's method on the dual of the model with C (curved.py).
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ _MOST = 60
 _CANDIDATES = 20
 """Kernels of largest q that join the active ones before the first solve; violators join later."""
 _PROGRAMS, _ALIKE, _SHORTEST = 20, 1e-3, 1e-3
-"""Quadratic programs for C, each of which lets weights grow by a half at least; the last one agrees with it to this
-share of the promise. The shortest step to one."""
+"""Most quadratic programs for C, each of which lets weights grow by a half at least; the share of the promise to which
+the last one agrees with C; the shortest step towards a minimiser."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,10 +100,10 @@ def step(
     alike = Polyhedral(psi.cost / units, psi.mu, None if psi.normal is None else psi.normal / units)
     Q, centre = Q[:, kernels] / units, centre[kernels] * units
     beside = W / units, centre, unit, near
-    # It does not bend where W knows few directions or has misled, or the last step has told that it misses some. C is
-    # added to the largest cut: where that is another one than that of the centre, such as J >= 0, it rises along with
-    # the weights, and they would at most double. The others count where they show that the step would fail without: it
-    # may have gone where no free sample is, and C is nothing.
+    # The quadratic model serves where W knows few directions, has misled, or has missed some at the last step. C is
+    # added to the largest cut: where that is not the one of the centre, as J >= 0, C rises along with the weights, and
+    # they would at most double. So all cuts take part only if they show that the step for that of the centre would
+    # fail: it may have gone where no sample is free, and C is 0.
     if not trusted or near > 0.0 or len(W) <= np.count_nonzero(centre):
         found = sparse_step(alike, Q, D, *beside)
     else:

@@ -204,7 +204,7 @@ class ConcaveBlock(Regularizer):
 
     def in_unit(self, norm: float) -> tuple[float, Regularizer] | None:
         """As of the elastic net; s = norm and epsilon/norm of a smoothed root, but below epsilon it would cancel."""
-        match self:  # no class of one's own that changes something
+        match self:  # subclasses that differ match nothing (`Stated`)
             case ConcaveBlock(g=RootPlusLinear(lam=lam)):
                 s, lam = net_in_unit(lam, norm)
                 return s, ConcaveBlock(RootPlusLinear(lam))

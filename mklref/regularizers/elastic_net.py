@@ -144,7 +144,7 @@ class ElasticNet(Regularizer):
 
     def in_unit(self, norm: float) -> tuple[float, Regularizer] | None:
         """Its linear and its square part weigh (1-lam) norm and lam norm^2 there, in Tikhonov form."""
-        if self.form == "ivanov" or not isinstance(self, ElasticNet):  # a class of one's own that changes something
+        if self.form == "ivanov" or not isinstance(self, ElasticNet):  # false of subclasses that differ (`Stated`)
             return super().in_unit(norm)
         s, lam = net_in_unit(self.lam, norm)
         return s, ElasticNet(lam)

@@ -109,7 +109,8 @@ SmoResult smo(const BoxQuadratic &problem, double *beta, double *gradient, doubl
               const std::function<bool()> &poll);
 
 // Minimise 1/2 x'Px + c'x subject to x_k >= 0 for the first `bounds` variables, Gx <= h and, unless a is null, a'x = 1,
-// from any x, which becomes the solution; the multipliers of x_k >= 0 and of Gx <= h beside it. False where the numbers leave the range of double precision.
+// from any x. x becomes the solution, and `multipliers` those of x_k >= 0 and of Gx <= h. False where the numbers leave
+// the range of double precision.
 bool quadratic_program(const double *P, const double *c, const double *G, const double *h, const double *a, Index variables,
                        Index bounds, Index rows, double *x, double *multipliers, double tol, Index max_steps);
 

@@ -17,8 +17,10 @@ namespace {
 using Vector = std::vector<double>;
 
 constexpr double kResidual = 100.0;  // what the residuals may be, in terms of u's / count
-constexpr double kClose = 1e-6, kDiverged = 1e3;  // rounding takes over near the end: the best point is kept,
-constexpr Index kWaited = 10;                    // so many steps on
+// From the error kClose on rounding may take over, where the system is all but singular: the best point is returned once
+// the error is kDiverged times its own, or after kWaited steps without a better one.
+constexpr double kClose = 1e-6, kDiverged = 1e3;
+constexpr Index kWaited = 10;
 
 double dot(const Vector &x, const Vector &y) { return std::inner_product(x.begin(), x.end(), y.begin(), 0.0); }
 

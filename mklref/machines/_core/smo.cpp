@@ -30,7 +30,7 @@ constexpr double kTinyCurvature = 1e-12;  // relative to the diagonal: a directi
 constexpr Index kBlock = 128;             // the best entry is found by block first, so that the loop vectorises
 constexpr Index kPollEvery = 1024;           // steps from one look at the clock to the next, at most,
 constexpr Index kPollWork = Index{1} << 18;  // and samples that they touch: a millisecond or less
-constexpr Index kAtMost = 2;  // all samples over those that are kept: with less to leave out, copies do not pay
+constexpr Index kAtMost = 2;  // samples for each that is kept, at least: where fewer are left out, copies do not pay
 constexpr Index kBatch = 8;  // rows that are formed at a time by several threads
 constexpr Index kShort = 256, kMany = 8;  // of at most so many samples: one row in so many is formed, then all at once
 
