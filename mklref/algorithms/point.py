@@ -81,8 +81,8 @@ def point_of(at: Together, weights: Array) -> Point:
 
 
 _NEGLIGIBLE = 1e-8
-"""Share of the largest weight below which a weight starts on the simplex as 0: to take such weights to 0 one by one
-costs a reduced gradient a step each, of no length."""
+"""Share of the largest weight below which a weight starts on the simplex as 0: a reduced gradient would take each of
+them to 0 by a step of its own, of no length."""
 
 
 def feasible_weights(regularizer: Regularizer, theta: Array, squares: Array) -> Array:

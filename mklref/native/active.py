@@ -36,7 +36,7 @@ _NEAR = 0.05, 0.03
 """Scores, in deviations of y, from which a sample is near the support: at first, when they are those of a part of the
 samples, and later."""
 _INSIDE = 0.3
-"""Share of the wanted gap to which the problem of A is solved, so that it is not A that the gap is left on."""
+"""Share of the wanted gap to which the problem of A is solved: what is left of the gap is due to the other samples."""
 _AHEAD = 0.03
 """Or this share of the present gap, of which the others have most."""
 _FIRST_GAP = 0.02
@@ -48,7 +48,7 @@ _ALMOST_ALL = 0.8
 
 
 def on_active_samples(loop: Loop, weights: Array) -> Point | None:
-    """The best point that rounds on active samples reach, noted and recorded; None where they are no use."""
+    """The best point that rounds on active samples reach, noted and recorded; None where they are of no use."""
     machine, problem = loop.machine, loop.problem
     machines = [own for own in machine.machines if isinstance(own, LazyMachine)]
     known = len(machines) == len(machine.machines) and all(m.likely is not None or m.beta.any() for m in machines)
@@ -85,7 +85,7 @@ def _near(machines: Sequence[LazyMachine], distance: float) -> list[Any]:
 
 
 def _too_many_or_alike(machines: Sequence[LazyMachine], samples: Sequence[Any]) -> bool:
-    """Whether the others are hardly fewer than all, or a machine has no two labels to tell apart.
+    """Whether these samples are nearly all, or those of some machine have one target alone.
 
     Machines on the same kernels share Q of all samples where there is room for it: then theirs have to be smaller.
     """

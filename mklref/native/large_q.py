@@ -48,7 +48,8 @@ class LargeQ:
     def weights(self, q: Array, errors: Array) -> Array:
         """The weights (M,) for the squares q of a start, none of them so large that rounding costs more than it gains.
 
-        Norms do not tell them: where g_m is 0, as of a constant kernel beside an intercept, the weight is large.
+        Block norms do not determine them: where g_m is 0, as for a constant kernel beside an intercept, the weight is
+        large.
         """
         return self.regularizer.weights_from_dual(np.sqrt(q + 4.0 * errors))
 

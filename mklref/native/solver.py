@@ -169,7 +169,7 @@ def _solved(
 
 
 def _left_open(solution: Solution, problem: Problem, tol: float) -> bool:
-    """Whether rounding to float32, and it alone, leaves more of P* open than the wanted gap, theta's beta^2/2."""
+    """Whether only rounding to float32 leaves more of P* open than the wanted gap: 1/2 sum_mi theta_m s_mi beta_i^2."""
     bounds, beta = solution.certificate, solution.dual_coef
     if bounds.gap - bounds.rounding > tol * bounds.size:
         return False

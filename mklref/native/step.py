@@ -115,15 +115,15 @@ def step(
 
 
 def _must_fail(psi: Polyhedral, Q: Array, D: Array, centre: Array, found: Step) -> bool:
-    """Whether the cuts, which no J is below, leave less of the promise than a serious step makes."""
+    """Whether the cuts, which bound J from below, show that the step keeps less of its promise than a serious one."""
     at_centre, least = (float((D - 0.5 * (Q @ at)).max()) + psi.penalty(at) for at in (centre, found.weights))
     return at_centre - least < tuning.SERIOUS * (at_centre - found.value)
 
 
 def shortened(regularizer: Regularizer, cut: Cut, W: Array, centre: Array, kernels: Any, found: Step) -> Step:
-    """The best point of the model with one cut at a quarter of the way from the centre to what was found, and so on.
+    """The best point of the model with one cut at 1, 1/4, 1/16, ... of the way from the centre to what was found.
 
-    Along it the model is convex, and at the centre it is its merit. Its minimum may be at 1e-93 of the way.
+    Along the way the model is convex, and at the centre it equals the merit. Its minimum may be at 1e-93 of the way.
     """
     moved = found.weights - centre
     slope, bend = 0.5 * float(cut.squares @ moved), float(np.sum((W @ moved[kernels]) ** 2))
