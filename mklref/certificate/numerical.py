@@ -254,8 +254,7 @@ def certify_images(
 
     A solver that has arrays of them gets a certificate without another read of the kernels.
     """
-    regularizer, machines = problem.regularizer, problem.machines
-    owners = [machine.problem for machine in machines]
+    regularizer, owners = problem.regularizer, [machine.problem for machine in problem.machines]
     repaired = [repair(own, beta) for own, beta, _ in zip(owners, betas, images, strict=True)]
     insides, moved = [inside for inside, _ in repaired], [violations for _, violations in repaired]
     each = list(map(dual_squares, owners, betas, images))
@@ -286,9 +285,6 @@ def certify_images(
     scaled, functions = [scale * beta for beta in insides], [t + own for t, own in zip(scores, b, strict=True)]
     fits = sum(map(intercept_objective, owners, fitted, fitted_intercepts))
     fits += regularizer.value(fitting * np.sqrt(squares))
-    gaps = list(map(_sample_gaps, owners, scaled, functions))
-    p = int(np.argmax([own.max() for own in gaps]))
-    i = int(machines[p].samples[gaps[p].argmax()])
     several = problem.several
     return Certificate(
         lower=finite_or(certain, -np.inf),
@@ -303,7 +299,7 @@ def certify_images(
         better_intercept=tuple(better) if several else better[0],
         better_upper=finite_or(sum(map(intercept_objective, owners, scores, better)) + penalty, np.inf),
         fitting_upper=finite_or(fits, np.inf),
-        worst_sample=(p, i) if several else i,
+        worst_sample=_worst_sample(problem, scaled, functions),
         worst_kernel=int(np.argmax(np.abs(fitting - theta) * inside_squares)),
         regularizer_gap=finite_or(penalty + regularizer.conjugate(g) - (theta * np.sqrt(squares)) @ g, np.inf),
     )
@@ -324,7 +320,12 @@ def _over(function: Callable[..., Array], *machines: Sequence[Any]) -> Array:
     return np.asarray(np.sum(list(map(function, *machines)), axis=0))
 
 
-def _sample_gaps(problem: Problem, beta: Array, t: Array) -> Array:
-    """The share of each sample in the gap, for feasible beta and scores t."""
-    terms = problem.loss.dual_terms(beta, problem.y, problem.costs)
-    return np.nan_to_num(problem.costs * problem.loss.value(t, problem.y) - terms + beta * t, nan=np.inf)
+def _worst_sample(problem: Problem, betas: Sequence[Array], scores: Sequence[Array]) -> int | tuple[int, int]:
+    """The sample i with the largest share c_i V(t_i) + c_i V*(-beta_i/c_i) + beta_i t_i of the gap, or (p, i)."""
+    shares = []
+    for (own, *_), beta, t in zip(problem.machines, betas, scores, strict=True):
+        terms = own.loss.dual_terms(beta, own.y, own.costs)
+        shares.append(np.nan_to_num(own.costs * own.loss.value(t, own.y) - terms + beta * t, nan=np.inf))
+    p = int(np.argmax([own.max() for own in shares]))
+    i = int(problem.machines[p].samples[shares[p].argmax()])
+    return (p, i) if problem.several else i
