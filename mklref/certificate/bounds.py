@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mklref.certificate.allowance import Enclosed
+from mklref.certificate.products import sharp_images
 from mklref.exceptions import InvalidKernel
 from mklref.kernels.validation import INDEFINITE_REMEDY
 
@@ -90,8 +91,6 @@ def squares_after_repair(
     if errors_are_known or np.all(remainder <= _NEGLIGIBLE * moved.max()):
         return moved, images
     if isinstance(images, Enclosed):
-        from mklref.certificate.products import sharp_images
-
         again: Any = sharp_images(problem.kernels, feasible)
     else:
         again = problem.kernels.images(feasible)

@@ -35,8 +35,10 @@ from mklref.certificate.allowance import (
     squares_error,
 )
 from mklref.certificate.bounds import dual_objective, dual_squares, finite_or, squares_after_repair, unit_of
+from mklref.certificate.exact import Unbounded
 from mklref.certificate.feasible import checked_dual, checked_intercepts, of_all_machines, repair, repaired_weights
 from mklref.certificate.intercept import intercept_objective, middle_intercept
+from mklref.certificate.products import sharp_images
 from mklref.certificate.verdict import Certificate
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType
 from mklref.kernels import ArrayStack
@@ -198,9 +200,6 @@ def certify_each(points: Sequence[tuple[Problem, Any, Any, Any]]) -> list[Certif
 
 def _sharper(problem: Problem, betas: Sequence[Array], weights: Any, intercept: Any) -> Certificate | None:
     """The certificate from products whose rounding is known (`sharp_images`); None for kernels without such."""
-    from mklref.certificate.exact import Unbounded
-    from mklref.certificate.products import sharp_images
-
     try:
         images = [sharp_images(own.kernels, beta) for (own, *_), beta in zip(problem.machines, betas, strict=True)]
     except Unbounded:
