@@ -50,7 +50,7 @@ Interrupted
 
 
 Train = Callable[..., Solution]
-"""What a rule trains machines with: from a problem, weights and perhaps a start, signed by the baseline."""
+"""Trains a machine for a problem at given weights, from a start if there is one, in the name of the baseline."""
 
 
 def baseline(rule: Callable[..., Solution]) -> Algorithm:

@@ -36,7 +36,7 @@ _FEASIBILITY = 1e-10
 _LARGE = 1e9
 """Rows of far-off cuts are scaled down to this: HiGHS refuses entries beyond 1e15."""
 _ROUNDING = 1e-12
-"""Of J, relative: no gap between J and a master can be told from less."""
+"""Relative rounding error of J: a gap between J and a master that is smaller says nothing."""
 
 
 class Master(NamedTuple):
@@ -82,12 +82,12 @@ def linear_master(cuts: Sequence[Point], last: Master | None = None) -> Master |
 
 
 def remaining(best: float, lower: float) -> float:
-    """What is left between the best value of J and a lower bound: between its rounding errors and its size."""
+    """The gap between the best value of J and a lower bound, at least rounding errors of J and at most |J|."""
     return min(max(best - lower, _ROUNDING * abs(best)), abs(best)) or 1.0
 
 
 def proof(run: Run, cuts: Sequence[Point], master: Master, lower: float, upper: float) -> Iterator[Point]:
-    """Where these bounds of the minimum of J meet, the mixture of the cuts, if it proves that they do."""
+    """The mixture of the cuts, if these bounds of the minimum of J meet and it proves that they do."""
     run.known = upper - lower <= run.precision * abs(upper)
     if upper - lower <= run.tol * abs(upper) and run.reached(found := mixture(run, cuts, master)):
         yield found

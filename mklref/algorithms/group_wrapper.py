@@ -45,7 +45,7 @@ class GroupWeights:
         self.simplices = (slice(0, len(groups)), slice(len(groups), len(self.prices)))
         self.even = np.concatenate([1.0 / (len(groups) * self.sizes), np.full(len(self.owner), 1.0 / len(self.owner))])
         self.inside = np.repeat([0.0 < p < 1.0, 0.0 < q < 1.0], [len(groups), len(self.owner)])
-        """Whose slope is infinite at 0."""
+        """Which sigma have an exponent in (0, 1), so that the slope of J is infinite where they are 0."""
 
     def split(self, sigma: Array) -> tuple[Array, Array]:
         """sigma1 and sigma2."""

@@ -15,7 +15,7 @@ from mklref.problem import on_the_simplex
 _ARMIJO = 1e-4
 _SHORTEST = 1e-10
 _RIDGE = 1e-12
-"""Of the trace of the Hessian, or of J where that is 0: the quadratic program has one solution."""
+"""Ridge of the quadratic program, so that it has one solution: a share of the trace of H, or of J where that is 0."""
 
 
 @algorithm(

@@ -14,7 +14,7 @@ from mklref.problem import on_the_simplex
 from mklref.regularizers import BlockNorm, Lp
 
 _SHARE = 0.1
-"""Of the gap asked for, what capping the weights of block norms q > 2 may cost of the dual objective."""
+"""Share of the wanted gap that bounding the weights of block norms q > 2 may cost of the dual objective."""
 
 
 @algorithm(

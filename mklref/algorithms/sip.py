@@ -15,7 +15,7 @@ from mklref.regularizers import Lp
 from mklref.regularizers.norms import conjugate_exponent, p_norm
 
 _INNER = 1e-3
-"""Share of what is left of the gap to which a master is solved."""
+"""A master is solved to this share of the gap that is left."""
 _MOST_EXPANSIONS = 50
 _SMALLEST = 1e-8
 """Weights are held above this share of the largest where the norm is expanded: at 0 it has no second derivative."""
@@ -26,7 +26,7 @@ _NEARLY = 0.1
 """Share of the wanted gap that the simplex in place of the lp ball may cost, (p - 1) log M of the value."""
 _FIRST_SLACK = 0.1
 _INSIDE = 0.99
-"""Share of the way to the next constraint."""
+"""Share of the way to the next constraint that a step may go."""
 
 
 @algorithm(
@@ -100,7 +100,7 @@ def lp_master(cuts: Sequence[Point], theta: Array, p: float, best: float, unit: 
 
 
 def simplex_master(cuts: Sequence[Point], theta: Array, p: float, best: float, unit: float) -> Master:
-    """The same for p next to 1, by the linear program over the simplex: D and e would be rounding of a plane."""
+    """`lp_master` for p next to 1, by the linear program over the simplex: D and e would hold rounding errors alone."""
     found = linear_master(cuts, Master(best - unit, theta, np.ones(len(cuts))))
     if found is None:
         raise np.linalg.LinAlgError("the master has no minimiser to rounding")

@@ -173,7 +173,7 @@ def off_kinks_error(machines: Iterable[tuple[Problem, Array]], polished: bool, s
 
 
 def _of_machines(problem: Problem, beta: Array, errors: Array, sharp: bool) -> Array:
-    """What is left of E (M,) where slices of the matrices enclose products: a share of it, and what the slack adds."""
+    """E (M,) where slices of the matrices enclose products: `OF_MACHINES` times it, and what the slack adds."""
     kernels = problem.kernels
     if not isinstance(kernels, ArrayStack) or not may_be_sliced(kernels) or kernels.lost.any():
         return errors
@@ -242,7 +242,7 @@ def _slack(problem: Problem, images: Any) -> Array:
 
 
 def _targets(problem: Problem) -> Array:
-    """What scores are compared with: y, and 0 for a machine whose margin -b is free."""
+    """The numbers that scores are compared with: y, and 0 for a machine whose margin -b is free."""
     return np.zeros(problem.n_samples) if isinstance(problem.loss, OneClass) else problem.y
 
 

@@ -111,7 +111,7 @@ def finite_or(value: Any, otherwise: float) -> float:
 
 
 _LAST_BITS = 8.0 * float(np.finfo(float).eps)
-"""Share of the largest target or end of a tube by which a score may be wrong."""
+"""Rounding error of a score, as a share of the largest target or end of a tube."""
 _ONE_CLASS = 1e-7
 """Share of R* of a single sample below which the optimum of a one-class machine counts as 0: rounding
 leaves about 1e-13 of them, and a relative gap of 1e-6 is to be within its reach."""

@@ -98,7 +98,7 @@ def proven_semidefinite(K: Array, shift: float = 0.0) -> bool:
 
 
 def proven_by_residual(K: Array, shift: float) -> bool:
-    """The same by the residual of the factorisation, for shifts down to about `residual_reduction`."""
+    """`proven_semidefinite` by the residual of the factorisation, for shifts down to about `residual_reduction`."""
     n = len(K)
     if not np.array_equal(K, K.T):
         return False
@@ -184,7 +184,7 @@ def proven_shifts(stack: KernelStack, delta: Any = None, data: str | None = None
 
 
 def _smallest_shifts(stack: KernelStack, allowed: list[Any]) -> Array:
-    """Of each kernel, at most what is allowed; None is what rounding explains."""
+    """The least proven shift of each kernel, at most what is allowed; None allows what rounding explains."""
     shifts, K = [], np.empty(stack.shape[1:])
     for m, bound in enumerate(allowed):
         stack.matrix(m, K)

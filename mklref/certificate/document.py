@@ -25,7 +25,7 @@ from mklref.exceptions import InvalidInput
 from mklref.kernels.stack import KernelStack
 
 FORMATS = ("mklref-rigorous-1", "mklref-rigorous-2")
-"""Of one machine, and of several."""
+"""The formats of documents for one machine, and for several."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +39,7 @@ class RigorousCertificate(Bounds):
     backend: str
     """How the products with the kernels were enclosed: "fast", "sliced" or "exact"."""
     slack: float
-    """What rigour costs: how much wider the bounds are than those computed in float64 at the same point."""
+    """How much wider the bounds are than those computed in float64 at the same point."""
     dual_coef: Array
     """The certified beta (n,), of P machines (P, n), which satisfies box and 1'beta = c_b exactly."""
     weights: Array
@@ -181,7 +181,7 @@ def _parameters(owner: Any) -> dict[str, Any]:
 
 
 def _sha256(arrays: Any) -> str:
-    """Of the bytes of all arrays in order: rows first, little endian."""
+    """SHA-256 of the bytes of all arrays in order: rows first, little endian."""
     digest = hashlib.sha256()
     for array in arrays:
         digest.update(np.ascontiguousarray(array.astype(array.dtype.newbyteorder("<"), copy=False)).data)

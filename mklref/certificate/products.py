@@ -46,11 +46,11 @@ _SLICES = 3
 _SLICED, _AT_ONCE = 256, 1 << 15
 """Rows that are cut at a time, and their entries, which stay in the cache; 16 rows in any case."""
 _CANCELS = 1e-5
-"""Share of its bound from which a product has lost digits that the Newton steps of a polish miss."""
+"""A product below this share of its bound has lost digits that the Newton steps of a polish need."""
 _CUBES = 2e9
 """M n^2 r up to which factors with r columns are multiplied in twice the digits, in a few seconds."""
 _SLACK: WeakKeyDictionary[ArrayStack, Array] = WeakKeyDictionary()
-"""What was found of a stack, which takes a while."""
+"""`sharp_slack` of each stack, which takes a while."""
 
 
 def fast(matrix: Array, v: Array, shift: float) -> tuple[Interval, Interval]:

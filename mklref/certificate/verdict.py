@@ -84,7 +84,7 @@ class Bounds:
         return "\n".join([str(self), *self._repairs()])
 
     def _repairs(self) -> list[str]:
-        """What is infeasible, in words, and that the bounds are none the worse for it, where they are of a repair."""
+        """Each violation in words, and that the bounds hold all the same if they are those of a repaired point."""
         found = [f"Infeasible: {violation}." for violation in self.violations]
         repaired = ["The bounds hold all the same: they are those of the repaired point."]
         return found + repaired if found and np.isfinite(self.upper) else found

@@ -27,7 +27,7 @@ class Formulation(ABC):
     covers: ClassVar[tuple[type, ...]] = (Regularizer,)
     """The regularisers that it states."""
     instead: ClassVar[str] = "'mixed_norm', which takes every regulariser"
-    """What states the others."""
+    """What to use for other regularisers, in words."""
 
     def explain(self, problem: Any) -> str | None:
         """None if the formulation covers the problem, else the reason in words, with an alternative."""

@@ -199,7 +199,7 @@ class PiecewiseQuadratic(Loss):
         return np.where(inside, value, np.inf)
 
     def quadratic_dual(self, y: Array) -> QuadraticDual | None:
-        """The same three terms on the box."""
+        """Linear, absolute and quadratic term of V* on the box."""
         lower, upper = self.domain(y)
         return QuadraticDual(self.margin * y, -upper, -lower, self.absolute, 1.0 / self.smoothness)
 

@@ -30,9 +30,9 @@ from mklref.machines.smo import Part, SMOMachine
 _FEWEST = 512
 """Samples of a working set, if there are as many."""
 _GROWTH = 2
-"""How many times the support the working set may be: it is not known yet who belongs to it."""
+"""Size of the working set over that of the support: which samples belong to the support is not known yet."""
 _WITHIN = 0.5
-"""Share of the tolerance to which a working set is solved: what is left is that of the others."""
+"""A working set is solved to this share of the tolerance, so that the other samples decide about the violation."""
 _MOST_SETS = 200
 _DEEPER = tuple(-0.05 * step for step in range(1, 20))
 _LEAST = 1 << 25

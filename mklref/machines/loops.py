@@ -20,7 +20,7 @@ _PACKAGE = Path(__file__).parents[1]
 
 
 def _remedy() -> str:
-    """What to do: in a checkout, Python finds the source tree before the package that was installed."""
+    """What to do about missing loops; in a checkout Python finds the source tree before an installed package."""
     if (_PACKAGE.parent / "pyproject.toml").is_file():
         return (
             f"Python imported the source tree {_PACKAGE}, where nothing is compiled: start it in another directory or "

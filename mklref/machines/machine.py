@@ -44,7 +44,7 @@ SPARE = 0.9
 """Certificates add an allowance for rounding to the gap; solvers make up for it up to this share of the wanted gap."""
 _MANY = 64
 _FEWER = 0.75
-"""Share of the watched kernels down to which all of them stay watched."""
+"""Kernels are dropped only if at most this share of the watched ones is left."""
 
 
 class Together:
@@ -96,7 +96,7 @@ class Together:
         return dual_objective(self.problem, [machine.beta for machine in self.machines], squares, known)[0]
 
     def rounding(self, weights: Array, intercepts: Any, upper: float) -> float:
-        """What a certificate adds to the gap of the bounds that these weights and the present beta gave."""
+        """The allowance for rounding that a certificate adds to the bounds at these weights and the present beta."""
         squares = self.squares
         regularizer, noise, worst = self.problem.regularizer, np.zeros_like(squares), 0.0
         for machine, b in zip(self.machines, np.atleast_1d(intercepts), strict=True):
@@ -176,7 +176,7 @@ class Machine(Together, ABC):
         return QuadraticForms(self.problem.kernels)
 
     def _new_rows(self, n: int) -> Array:
-        """Where rows of Q go when they are formed."""
+        """Memory for rows of Q."""
         return np.empty((n, n))
 
     @abstractmethod

@@ -39,9 +39,9 @@ class QuadraticForms:
         self.watched = np.ones(M, dtype=bool)
         self.rows_read = 0.0
         self.product: Callable[[Array], Array] | None = None
-        """What gives K_m beta of all kernels at the next update, in place of the loops."""
+        """A product that computes K_m beta of all kernels at the next update, in place of the loops."""
         self.products: Array | None = None
-        """What it gave for the present beta, read-only: a certificate may take it."""
+        """K_m beta (M, n) as `product` computed it for the present beta, read-only: a certificate may use it."""
         self._lengths = stack.own_lengths
         self._traces = np.sqrt(np.maximum(stack.traces(), 0.0))
         self._age = np.zeros(M, dtype=int)

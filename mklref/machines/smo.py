@@ -43,12 +43,12 @@ _LOOSE = 0.05
 """The first machine is solved to this share of the violation that it starts with if its weights are a mere guess: as
 long as beta = 0, its size says nothing of what a violation costs."""
 _FIRST = 0.005
-"""And to this if they come from a part of the samples."""
+"""The same share where the first weights come from a part of the samples."""
 _COARSE, _FAR_OFF = 0.01, 1.0 / 3.0
-"""And to a gap of at most this share of its objective, or it is solved again at the same weights, unless as much as the
-other share is open, from where weights are far off. Of 50 runs (`many`, digits, blobs, cancer, lines, alone, the larger
-ones with fewer samples) without: 339 machines, 220 reads and 141,000 steps in place of 320, 205 and 117,000; lines at
-C = 100 would take up to three times as many steps without the other share."""
+"""A machine is solved again at the same weights if its gap is more than the first share of its objective, unless it is
+more than the second one: then the weights are far off. Of 50 runs (`many`, digits, blobs, cancer, lines, alone, the
+larger ones with fewer samples) without: 339 machines, 220 reads and 141,000 steps in place of 320, 205 and 117,000;
+lines at C = 100 would take up to three times as many steps without the second share."""
 _SHARE = 0.01
 """Share of the wanted gap that a violation of the optimality conditions, times sum |beta|, may cost."""
 

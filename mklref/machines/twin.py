@@ -19,7 +19,7 @@ from mklref.machines.cholesky import factorised, substituted
 
 _TINY_CURVATURE = 1e-12
 _SHORT, _MANY = 256, 8
-"""Of at most so many samples one row in so many is formed before all are: as the compiled loop does."""
+"""With at most so many samples all rows are formed once one in so many is, as in the compiled loop."""
 _RESIDUAL = 100.0
 """What the residuals of a quadratic program may be, in terms of its complementarity u's / count."""
 _CLOSE, _DIVERGED, _WAITED = 1e-6, 1e3, 10

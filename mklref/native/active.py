@@ -38,7 +38,7 @@ samples, and later."""
 _INSIDE = 0.3
 """Share of the wanted gap to which the problem of A is solved: what is left of the gap is due to the other samples."""
 _AHEAD = 0.03
-"""Or this share of the present gap, of which the others have most."""
+"""Share of the present gap that is enough instead, as most of that gap is due to the other samples."""
 _FIRST_GAP = 0.02
 """The gap that the first round is expected to leave."""
 _MOST_ROUNDS = 20
@@ -135,7 +135,7 @@ def _solved_on(
 
 
 def _costs(inner: Loop, whole: Problem | MulticlassProblem) -> dict[str, float]:
-    """What the inner loop has spent, and the matrices of A, where they are held; its reads as passes over the whole."""
+    """The counters of the inner loop, its reads and the matrices of A, if they are held, as passes over all kernels."""
     (M, n, _), entries = whole.kernels.shape, 0.0
     for own in inner.machine.machines:
         held = 0 if own.problem.kernels.costly else M * len(own.beta)

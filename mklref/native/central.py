@@ -55,14 +55,14 @@ _INWARDS = 0.3
 """How far the start is drawn from the best known point towards the middle of the box, in terms of their sizes."""
 _SMALL = 1e-3
 _UNIFORM = 0.1
-"""Share of equal weights in the first ones."""
+"""Share of equal weights in the first weights."""
 _SILENT = np.errstate(all="ignore")
-"""What is not finite is raised by the system, and a limit that is no number has no gap."""
+"""Warnings are off: the Newton system raises where it is not finite, and a limit that is NaN has no gap."""
 _SINGULAR = "the Newton system of the central path is beyond double precision"
 _NEARLY = 0.995
 """Share of the way to the boundary that a step goes at most."""
 _OF_RECIPROCALS, _CENTRED = 0.8, 0.1
-"""The same where 1/v bends the equations, and the least tau of a step as a share of that before."""
+"""The same share for reciprocals, where 1/v bends the equations; and the least tau of a step over that before."""
 
 
 class Direction(NamedTuple):

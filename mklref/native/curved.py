@@ -60,7 +60,7 @@ _KNOWN = 1e-12
 _WHOLE = 1.0 - 1e-6
 """bend as a share of 1/q: with 1/q H is singular at weights of 0, where Newton's method may begin and would stay."""
 _WELL_INSIDE = 0.98
-"""Share of the bound of R*'s domain, where it has one, below which Newton's method starts."""
+"""If the domain of R* ends, Newton's method starts below this share of its end."""
 
 
 def curved_step(
@@ -190,11 +190,11 @@ class _Dual:
         return self._at[1]
 
     def gradient(self, z: Array, weights: Array) -> Array:
-        """That of F in z, for the weights there."""
+        """The gradient of F in z, for the weights there."""
         return z - self.W @ (weights + self.bend * self.change(z) * (weights - self.centre))
 
     def weights(self, g: Array) -> Array:
-        """Those that attain R*, which does not change with qhat where all of it is cut off at 0."""
+        """The weights that attain R*; 0 where qhat is 0, as R* does not change with it there."""
         return self.unit * self.regularizer.weights_from_dual(g) if g.any() else np.zeros_like(g)
 
     def qhat(self, z: Array, share: Array) -> Array:
@@ -271,7 +271,7 @@ class _Dual:
     def _beyond_the_threshold(
         self, z: Array, share: Array, dz: Array, dshare: Array, end: float, steep: float
     ) -> float:
-        """Where the slope of F along a way down has risen to `steep` but not to 0, by bisection before `end`."""
+        """The t before `end`, by bisection, where the slope of F along a step has risen to `steep` but not to 0."""
         low = 0.0
         for _ in range(_BISECTIONS):
             t = 0.5 * (low + end)

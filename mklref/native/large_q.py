@@ -31,7 +31,7 @@ _CENTRING = 0.1
 _KEPT = 0.1
 """Share that a step leaves at least of each v_m and z_m."""
 _SMALLEST = 1e-10
-"""Of the largest v_m."""
+"""Share of the largest v_m below which none falls."""
 _FLATTEST = 1e-14
 _NO_GAP = float(np.finfo(float).eps)
 """Relative gap below which there is none but rounding, of either sign."""

@@ -57,7 +57,7 @@ class Loop:
         regularizer, M = self.problem.regularizer, self.problem.n_kernels
         self.psi = regularizer.polyhedral(M)
         self.units = np.ones(M) if self.psi is None else self.psi.units
-        """Those in which weights times them, and squares over them, are compared."""
+        """u (M,): theta_m u_m and q_m/u_m of different kernels can be compared (`Polyhedral.units`)."""
         self.doubted = False
         self.large_q: LargeQ | None = None
         if isinstance(regularizer, BlockNorm) and regularizer.weight_form == "max":
@@ -75,7 +75,7 @@ class Loop:
         self._rounded: tuple[Point | None, float] = (None, 0.0)
         self.first: Point | None = None
         self.spent: dict[str, float] = {}
-        """What the start, and whatever helped out, has cost, by the names of `counters`."""
+        """The cost of the start and of rescues, by the names of `counters`."""
         self.zero = unit_of(self.problem)  # what gaps are compared with where the optimum is 0
         self.rounding = 0.0  # what the certificate will add to the gap, as far as it is known to matter
         self.target = 0.0  # the gap to reach
@@ -104,7 +104,7 @@ class Loop:
         return self.evaluate(weights)
 
     def note_first(self, weights: Array) -> None:
-        """What f = 0 is worth, or a start: nothing worse is returned."""
+        """Note the point of a start, or that of f = 0: nothing worse is returned."""
         self.first = self.best.note(self.assess(weights))
 
     def iterate(self, point: Point) -> tuple[Status, Point]:
@@ -210,7 +210,7 @@ class Loop:
         return self.tol * max(min(abs(point.upper), abs(self.best.upper)), self.zero)
 
     def _rounding(self, point: Point) -> float:
-        """What the certificate will add to the gap of this point, at which the machine is."""
+        """The allowance for rounding that a certificate adds at this point, at which the machine is."""
         if self._rounded[0] is not point:
             nothing = isinstance(self.problem.loss, OneClass) and point.upper == 0.0  # the weights of f = 0
             weights = np.zeros_like(point.weights) if nothing else point.weights
@@ -241,7 +241,7 @@ class Loop:
         return Status.OPTIMAL if reached else self.stopped
 
     def errors(self, squares: Array) -> Array:
-        """What rounding adds to the losses for each unit of theta_m, (M,); in more digits if R* could tell."""
+        """E (M,): what rounding adds to the losses for each unit of theta_m; in more digits if it moves R*."""
         polished, of_dual = self.ahead is not None, self.problem.regularizer.conjugate
         errors = self.machine.weights_error(polished, sharp=False)
         little = (1.0 + tuning.CLEAR * self.tol) * of_dual(np.sqrt(squares))
@@ -315,7 +315,7 @@ class Loop:
         return serious
 
     def _cuts_at(self, centre: Point) -> list[Cut]:
-        """That of the centre; beta = 0, which says that J >= 0, where nothing else bounds the weights; the others."""
+        """The cut of the centre; that of beta = 0, J >= 0, where nothing else bounds the weights; the cuts so far."""
         ends = not self.problem.regularizer.supercoercive and self.cuts  # R* somewhere
         bounded = self.psi.normal is not None if self.psi is not None else not ends
         if bounded or self.problem.intercept_cost:
@@ -359,7 +359,7 @@ class Loop:
         return min(certified, key=lambda solution: solution.certificate.gap)
 
     def ends(self) -> Iterator[Solution]:
-        """Where a path and the run ended, which may be better than what is best by bounds that rounding makes."""
+        """The ends of a path and of the run: one may be better than the best point, if rounding made the bounds of that."""
         for point in dict.fromkeys((self.ahead, self.centre)):
             if point is not None and point is not self.best.point:
                 with blas_threads(self.problem.n_samples):

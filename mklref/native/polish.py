@@ -195,7 +195,7 @@ def certified_in_domain(problem: Problem, solution: Solution, tol: float) -> Sol
 
 
 def _longest(problem: Problem, dual_coef: Array) -> Array:
-    """What g (M,) is at most, by the diagonals of the kernels: sum_i |beta_i| sqrt(K_m,ii) of each machine."""
+    """Upper bounds of g (M,) by the diagonals of the kernels: sum_i |beta_i| sqrt(K_m,ii) for each machine."""
     parts = zip(problem.machines, problem.split(dual_coef), strict=True)
     return np.asarray(
         np.linalg.norm([own.problem.kernels.lengths_against(np.abs(beta)) for own, beta in parts], axis=0)

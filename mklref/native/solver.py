@@ -34,7 +34,7 @@ from mklref.regularizers import Lp
 from mklref.solution import Record, Solution, Status
 
 _NOTHING = (MemoryError, FloatingPointError, np.linalg.LinAlgError, InvalidParameter)
-"""Of a second solve: no room for it, no point, no such C."""
+"""Errors of a second solve that leave the first solution as it is: no memory, no point, no such C."""
 
 
 @ABSURD

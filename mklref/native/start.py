@@ -19,7 +19,7 @@ from mklref.problem import on_samples
 
 
 def first_weights(loop: Loop, start: Any) -> Array:
-    """Those of `start` for the present problem, else those of a part of the samples, else equal ones."""
+    """Weights (M,) from `start`, fitted to the present problem, or from a part of the samples, or equal ones."""
     machine, regularizer = loop.machine, loop.problem.regularizer
     if start is not None:
         machine.warm, loop.doubted = True, loop.large_q is None

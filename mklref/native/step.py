@@ -40,9 +40,9 @@ _RIDGE = 1e-13
 _QUARTERS = 0.25 ** np.arange(500)
 """Shares of a step."""
 _ROUNDING = 1e-10
-"""Share of the parts of the model that rounding may make of their sum, at points where the penalty is steep."""
+"""Rounding error of the model as a share of its terms, at points where the penalty is steep."""
 _ENOUGH = 1e-6
-"""Share of what the model has gained by which kernels outside of the program could still lower it."""
+"""Kernels outside of the program may still lower the model by this share of what it has gained."""
 _MOST = 60
 """With more active kernels than this at the centre, they have to earn their place in the program again."""
 _CANDIDATES = 20

@@ -32,7 +32,7 @@ _LAWS = 1e-6
 _LARGEST_JACOBIAN = 200
 """Kernels up to which the Jacobian (M, M) is formed to be checked."""
 _STEP = 1e-4
-"""Share of q by which it is compared with differences."""
+"""Relative change of q in the differences that a Jacobian is compared with."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,8 @@ class Regularizer(Stated, ABC):
     def supercoercive(self) -> bool:
         """Whether R(rho)/|rho| grows without bound, so that R* is finite everywhere.
 
-        Its degree says so where R is homogeneous; of other classes, one that has a `dual_scale` has an end to lead to.
+        A homogeneous R is if its degree exceeds 1; another one unless its class has a `dual_scale`, which leads back to
+        where R* is finite.
         """
         return type(self).dual_scale is Regularizer.dual_scale if self.degree is None else self.degree > 1.0
 

@@ -40,7 +40,7 @@ _LARGEST_NORM = 1e150
 """Block norms are sought between the reciprocal of this and this, so that their squares are floating-point numbers."""
 
 _BISECTIONS = 64
-"""They halve the logarithm of the interval until it is exhausted."""
+"""Steps that halve the interval of log rho, until only its last bits are left."""
 
 
 class Slopes(NamedTuple):
@@ -194,7 +194,7 @@ class ConcaveBlock(Regularizer):
         return np.where(s > self.g.slopes.low, rho, 0.0)
 
     def dual_scale(self, g: Array) -> float:
-        """What takes the largest s just below the slope at infinity or, if R*(s) overflows, to that of a norm of 1."""
+        """Takes the largest s just below the slope at infinity or, if R*(s) overflows, to the slope at rho = 1."""
         top, limit = float(g.max()), self.g.slopes.high
         if top >= limit:
             return (1.0 - 4.0 * float(np.finfo(float).eps)) * limit / top
@@ -203,7 +203,7 @@ class ConcaveBlock(Regularizer):
         return 1.0
 
     def in_unit(self, norm: float) -> tuple[float, Regularizer] | None:
-        """As of the elastic net; s = norm and epsilon/norm of a smoothed root, but below epsilon it would cancel."""
+        """As of the elastic net; for a smoothed root norm and epsilon/norm, but not below epsilon, where R' cancels."""
         match self:  # subclasses that differ match nothing (`Stated`)
             case ConcaveBlock(g=RootPlusLinear(lam=lam)):
                 s, lam = net_in_unit(lam, norm)

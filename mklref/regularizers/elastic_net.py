@@ -143,7 +143,7 @@ class ElasticNet(Regularizer):
         return self if self.lam >= epsilon else ElasticNet(epsilon, self.form)
 
     def in_unit(self, norm: float) -> tuple[float, Regularizer] | None:
-        """Its linear and its square part weigh (1-lam) norm and lam norm^2 there, in Tikhonov form."""
+        """In Tikhonov form R(norm rho) = (1-lam) norm S + lam norm^2/2 sum rho^2, a multiple of another elastic net."""
         if self.form == "ivanov" or not isinstance(self, ElasticNet):  # false of subclasses that differ (`Stated`)
             return super().in_unit(norm)
         s, lam = net_in_unit(self.lam, norm)

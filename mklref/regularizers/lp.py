@@ -31,7 +31,7 @@ _AS_GOOD_AS_ONE = 1.0 + 1e-7
 """Up to this p the lp ball is taken for the simplex: the values differ by a relative (p - 1) log M."""
 
 NEGLIGIBLE = 1e-6
-"""Share of the largest dual norm up to which another is 0: what it adds to R* is about as small a share of the gap."""
+"""Share of the largest dual norm below which another one counts as 0 where weights are read from a conic solution."""
 
 
 @dataclass(frozen=True)
@@ -243,7 +243,7 @@ class BlockNorm(Regularizer):
         return 0.5 * norm * norm
 
     def weight_penalty(self, theta: Array) -> float:
-        """That of the lp ball; for q > 2 there is none."""
+        """psi of the lp ball; for q > 2 there is none."""
         return self.ball.weight_penalty(theta)
 
     def weights_from_norms(self, rho: Array) -> Array:

@@ -20,7 +20,7 @@ _NEWTON_STEPS = 60
 _ROUNDING = 1e-14
 """Residual of the optimality conditions at which the weights are exact to rounding, if their terms are of order 1."""
 _OF_PRODUCTS = 4.0 * float(np.finfo(float).eps)
-"""The same relative to the largest term of A theta, whose terms cancel where E is ill conditioned."""
+"""The same residual relative to the largest term of A theta: its terms cancel where E is ill conditioned."""
 
 
 @dataclass(frozen=True, eq=False)

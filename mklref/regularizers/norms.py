@@ -28,7 +28,7 @@ decides."""
 
 _TINY, _BELOW_ONE = float(np.finfo(float).tiny), float(np.nextafter(1.0, 0.0))
 _LEAST_UNIT = 1e-100
-"""Of weights: squares divided by it, twice, are within double precision."""
+"""The smallest unit of a weight: a square divided by it twice is still within double precision."""
 
 
 def p_norm(x: Array, p: float) -> float:
@@ -103,11 +103,11 @@ class ByExponent:
         return self if self.p >= 1.0 + epsilon else self._member(1.0 + epsilon)
 
     def sharpened(self) -> Self | None:
-        """That of p = 1 for its neighbours, whose optima are nearly its own; else None."""
+        """The member p = 1, if this one is next to it and has nearly the same optima; else None."""
         return self._member(1.0) if 1.0 < self.p <= NEARLY_ONE else None
 
     def _member(self, p: float) -> Self:
-        """That of another p, of a class of somebody's own as well, whatever it is made from."""
+        """The member of another p: a copy, since a subclass of somebody's own may be made from other arguments."""
         member = copy(self)
         object.__setattr__(member, "p", p)
         return member
@@ -142,7 +142,7 @@ class Polyhedral:
         return cls(np.zeros(kernels), normal=np.ones(kernels))
 
     def of(self, kernels: Any) -> Polyhedral:
-        """The same for some of the kernels, all others having weight 0."""
+        """psi for some of the kernels, all others having weight 0."""
         normal = None if self.normal is None else self.normal[kernels]
         return Polyhedral(self.cost[kernels], self.mu, normal, self.lam)
 
@@ -160,7 +160,7 @@ class Polyhedral:
         return float(self.cost @ theta) + self.mu * total * total  # a power of Python's raises where it overflows
 
     def gradient(self, theta: Array) -> Array:
-        """Its gradient."""
+        """The gradient of `penalty`, cost + 2 mu 1'theta."""
         return self.cost + 2.0 * self.mu * float(theta.sum())
 
 

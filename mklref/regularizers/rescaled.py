@@ -18,7 +18,7 @@ from mklref.regularizers.norms import LowRank, Polyhedral, ball_exponent
 from mklref.regularizers.tikhonov import Power
 
 _LEAST = 1e-150
-"""Its square and the inverse of that are in the range of double precision."""
+"""The smallest omega: its square and the reciprocal of that are in the range of double precision."""
 
 
 @dataclass(frozen=True, eq=False)
