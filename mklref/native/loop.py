@@ -359,7 +359,7 @@ class Loop:
         return min(certified, key=lambda solution: solution.certificate.gap)
 
     def ends(self) -> Iterator[Solution]:
-        """The ends of a path and of the run: one may be better than the best point, if rounding made the bounds of that."""
+        """The ends of a path and of the run: one may beat the best point, if that owes its bounds to rounding."""
         for point in dict.fromkeys((self.ahead, self.centre)):
             if point is not None and point is not self.best.point:
                 with blas_threads(self.problem.n_samples):

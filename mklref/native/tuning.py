@@ -30,8 +30,8 @@ WIDER = 0.1
 """The other kernels are looked at each time the gap on the watched ones has shrunk by this factor. Cancer at p = 1
 takes 32 points and 1.2 reads, and 57 and 2.1 where they wait until the end (300 samples)."""
 NEARLY = 0.9
-"""Share of the largest square inside from which a kernel joins them then. Cancer at p = 1 takes 35 points and 1.36
-reads; 45 and 1.48 at 1."""
+"""A kernel whose square is this share of the largest watched one is watched from then on. Cancer at p = 1 takes 35
+points and 1.36 reads; 45 and 1.48 at 1."""
 
 # --- the bundle -----------------------------------------------------------------------------------------------------
 
@@ -42,8 +42,8 @@ CUTS = 15
 """Cuts that are kept beside that of the centre, the latest ones. With all of them the same points; cancer at p = 1
 takes a fifth longer, lines (200 samples, C = 0.01) 27 % more reads."""
 UNIT = 1e-3
-"""Share of the weights of the centre before that is the order of the weights where those of the centre are far smaller.
-No problem of the benchmark needs it; without, one of 100 random ones with WeightedL1 ends at a gap of 0.1."""
+"""The order of the weights is at least this share of that at the last centre, if the weights are far smaller now. No
+problem of the benchmark needs it; without, one of 100 random ones with WeightedL1 ends at a gap of 0.1."""
 MISSED, KEPT, RELAXED = 0.5, 0.8, 0.5
 """Share of the curvature that a model has missed where it failed, which keeps sparse steps near their centre from then
 on; share of its promise that a point has to keep for that to end, and the factor where it has not. 188 random problems
@@ -59,13 +59,13 @@ PATIENCE = 12
 """Centres without a smaller gap or an objective that is lower by the wanted gap: rounding is responsible then.
 At 30, runs that rounding stops take up to twice as many machines."""
 IMPATIENCE = 4
-"""The same for block norms with q > 2, before the central path is followed and after it has led to the smallest gap."""
+"""`PATIENCE` for block norms with q > 2, before the central path is followed and if it has led to the smallest gap."""
 NEAR_ENOUGH = 10.0
-"""Gap, in terms of the wanted one, from which on what rounding costs is asked for: the point that it leaves best is
-returned. At 100 the same points; without a bound a tenth of the time of small problems."""
+"""From so many times the wanted gap on the allowance for rounding is computed, and the point that is best with it is
+kept. At 100 the same points; without a bound a tenth of the time of small problems."""
 OFF_THE_PATH = 100.0
-"""What rounding costs, in terms of the wanted gap, where a step left weights of block norms with q > 2 too large: a
-smooth loss goes on from there."""
+"""The allowance for rounding over the wanted gap from which weights of block norms with q > 2 are too large after a
+step: with a smooth loss the run goes on from there."""
 FEW_FAILURES, EACH = 2, 100
 """Trial points in a row that are no better before the central path is followed: one more for each so many samples and
 kernels, whose number is the order of its matrices. Were it MOST_FAILURES, lines would take 141 machines in place of 10
@@ -75,7 +75,7 @@ EACH_OF_PARTS = 250
 many. With as many as above groups of 40 kernels of rank one (200 samples) take 1 to 7 s in place of 0.1; with none at
 1500 samples, which no trial point failed, 10 s in place of 1."""
 MOST_FAILURES = 30
-"""And before the closed form."""
+"""Trial points in a row that are no better before the closed form is tried."""
 ARDUOUS, FAR_APART = 200, 0.5
 """Inner steps for each sample of each machine, about what a central path costs, after which it is followed if this
 share of the upper bound is open. 96 problems of wavelets as they are (500 samples, C from 10 to 1e5) take 1925 machines
@@ -84,20 +84,21 @@ and 79 s, and 2736 and 89 without; at 0.1 257 others took 6 % fewer machines, bu
 # --- the ladder of rescues ------------------------------------------------------------------------------------------
 
 FAR = 100.0
-"""C over one that has room for the dual variables, from which a stalled run is solved there. No benchmark problem
-needs it; without, 11 of 40 tubes with q > 2 on kernels of scale 1e28 end at gaps of 4e-6 to 0.1."""
+"""A stalled run is solved in a smaller box, one with room for its dual variables, if C is this multiple of its C. No
+benchmark problem needs it; without, 11 of 40 tubes with q > 2 on kernels of scale 1e28 end at gaps of 4e-6 to 0.1."""
 FACTORISED = 2000
 """Samples and kernels up to which the central path may be followed: its factorisations of matrices of their number
 cannot be interrupted, and take half a second there."""
 LONGEST_PATH, SHORTEST = 60, 1e-3
-"""Its steps; one that is shorter, and to no smaller gap, is the last. Where R* is smooth, but steep, some are 6e-3."""
+"""Most steps of the central path, and the length below which a step without a smaller gap is the last one. Where R* is
+smooth, but steep, some are 6e-3."""
 CLEAR = 0.01
-"""Share of the wanted gap at which it ends, and tells what is 0; its last steps are its longest."""
+"""Share of the wanted gap at which the central path ends and tells what is 0; its last steps are its longest."""
 REFINED = 2000
 """Samples and kernels up to which a stalled run ends with Newton's method on its active set: it factorises matrices of
 their number, for which polish=True asks anyway."""
 ENTRIES = 1 << 26
-"""Of all matrices that are made of factors for that: half a gigabyte."""
+"""Entries of all matrices, half a gigabyte, up to which factors are multiplied out for Newton's method on them."""
 
 # --- where it starts ------------------------------------------------------------------------------------------------
 
@@ -105,23 +106,24 @@ SHARE, FEWEST = 4, 64
 """The start is that of one of so many samples, unless they are fewer than this. Digits at p = 1 reads its stack 0.89
 times, and 4.24 times from equal weights; it costs on cancer at p = 4/3."""
 ACCURACY, MOST_MACHINES = 1e-2, 15
-"""Its gap, and its machines: with a huge C it may be nearly degenerate, and its weights are then worth no more."""
+"""Relative gap of the run on a part of the samples, and its most machines: with a huge C that problem may be nearly
+degenerate, and its weights are then worth no more."""
 FIRST_SCORES = 1.4
-"""Of the first functions, over the targets, where R has a scale: of all together, were they orthogonal. At 1 and 2, 72
-ordinary problems of each of nine penalties take 2930 and 2912 machines in place of 2942. For each kernel alone,
-cancer at p = 1 (hinge, Power(1)) takes 44 in place of 9."""
+"""Size of the first scores over that of the targets where R has a scale: of all kernels together, were their functions
+orthogonal. At 1 and 2, 72 ordinary problems of each of nine penalties take 2930 and 2912 machines in place of 2942. For
+each kernel alone, cancer at p = 1 (hinge, Power(1)) takes 44 in place of 9."""
 LARGEST_SCORES = 100.0
-"""The largest of them, over these, where psi is curved or orders count. Without, three of 330 random ones on kernels
-1e20 apart end at gaps near 1."""
+"""Largest scores of a kernel over those of `FIRST_SCORES`, where psi is curved or kernels differ by `ORDERS`. Without,
+three of 330 random ones on kernels 1e20 apart end at gaps near 1."""
 ORDERS = 1e3
-"""By which they differ from functions of the largest kernel before they count, where psi is polyhedral. Where it is
-curved they always do: else 24 elastic nets on kernels of rank 10 take 663 machines in place of 434."""
+"""Factor by which first functions differ from those of the largest kernel before they are used where psi is polyhedral.
+Where it is curved they always are: else 24 elastic nets on kernels of rank 10 take 663 machines in place of 434."""
 ABSURD = 1e9
-"""R or minus the dual objective of a start, over the losses of f = 0, from which it is no start. No problem of the
+"""A start is given up if its R, or minus its dual objective, is this multiple of the losses of f = 0. No problem of the
 benchmark needs it; without, a start of size 1e30 takes 500 machines where weights have no bound."""
 HEAVY, OPEN, GAINED = 2.0, 0.1, 0.25
 """A start is compared with other weights where its merit is this multiple of its upper bound, or bounds leave open this
 share of the losses of f = 0, of which it has gained less than this share of what is open. Of 3,750 points of paths
 with C upwards without: 12,040 machines in place of 11,105; downwards 10,874 in place of 10,926."""
 EXACTLY, BEYOND = 1e-11, 1.0 + 1e-11
-"""Relative gap, and how much farther, up to which the end of the domain of R* is rounding."""
+"""Relative gap of the problem that looks for the domain of R*, and the factor up to which its end is rounding."""
