@@ -108,7 +108,7 @@ class Run(Together):
         self.machines = list(map(machine_for, parts, betas))
         squares = self.squares
         given = np.zeros(problem.n_kernels) if start is None else start.weights
-        if not np.isfinite(squares).all():  # the start is no start
+        if not np.isfinite(squares).all():  # the start is beyond double precision
             self.machines, given = list(map(machine_for, parts)), np.zeros(problem.n_kernels)
         for machine in self.machines:
             machine.deadline = self.recorder.deadline
@@ -219,7 +219,7 @@ class Run(Together):
             _, _, losses = machine.scores()
             before, left = left, losses + 0.5 * float(machine.weights @ machine.forms.squares) - machine.value()
             wanted = self.precision * abs(machine.value())
-            if not wanted < left < 0.5 * before:  # the second: what is left is rounding
+            if not wanted < left < 0.5 * before:  # more than half of it is left: rounding
                 break
             asked = min(0.1 * asked, wanted)
 

@@ -70,7 +70,7 @@ def closed_form(run: Run, point: Point) -> Array:
         least = np.maximum(lowest(regularizer, len(g), run.tol) * g.max(), 2.0 * np.sqrt(errors))
         return regularizer.weights_from_dual(np.maximum(g, least))
     theta, fitting = regularizer.weights_from_norms(point.weights * g), regularizer.weights_from_dual(g)
-    use = fitting * point.squares  # of a constant kernel beside an intercept rounding alone
+    use = fitting * point.squares  # rounding alone for a constant kernel beside an intercept
     useful = (theta == 0.0) & (use > np.finfo(float).eps * use.sum())
     return 0.5 * (theta + fitting) if useful.any() else theta
 

@@ -133,7 +133,7 @@ def regularization_path(
             own["max_time"] = deadline - time.perf_counter()
             if own["max_time"] <= 0.0:
                 return None
-        # Who hands its options on is asked at once, and not after a first solution, whether somebody takes a start.
+        # A solver that hands its options on gets start=None at once: if nobody takes it, no solution was in vain.
         asked = warm and last is None and hands_on and options.get("start") is None
         if asked or (warm and last is not None):
             own["start"] = last
@@ -163,7 +163,7 @@ def _checked_solver(solver: Callable[..., Solution], warm: bool, options: dict[s
     name = getattr(solver, "__name__", repr(solver))
     try:
         signature = inspect.signature(solver)
-    except ValueError:  # of most types and functions in C
+    except ValueError:  # most types and functions in C have none
         raise InvalidType(
             f"solver is {name}, whose arguments Python does not know; give a function of a problem, for instance "
             "mklref.algorithms.simplemkl."

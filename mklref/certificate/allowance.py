@@ -178,7 +178,7 @@ def _of_machines(problem: Problem, beta: Array, errors: Array, sharp: bool) -> A
     if not isinstance(kernels, ArrayStack) or not may_be_sliced(kernels) or kernels.lost.any():
         return errors
     slack = kernels.slack
-    unbounded = getattr(problem.regularizer, "q", None) == math.inf  # weights; others are as good with the slack
+    unbounded = getattr(problem.regularizer, "q", None) == math.inf  # weights; bounded ones are as good with the slack
     if sharp and unbounded and slack.any():
         from mklref.certificate.products import sharp_slack
 
@@ -206,7 +206,7 @@ def dual_loss_error(problem: Problem, beta: Array, scores: Array, b: float) -> f
         return error
     try:
         missed = abs(math.fsum([*beta.tolist(), -problem.intercept_cost]))
-    except OverflowError:  # on the way: of such a point nothing is known
+    except OverflowError:  # of a partial sum: nothing is known of such a point
         return math.inf
     return error + missed * (abs(b) + float(y.max()) + float(t.max()))
 

@@ -60,8 +60,8 @@ def dual_squares(problem: Problem, beta: Array, images: Any) -> Array:
     squares: Array = images @ beta
     rounding = 8.0 * len(beta) * float(np.finfo(problem.kernels.dtype).eps)
     allowed = rounding * _largest_squares(problem, beta)
-    if np.any(squares < -allowed):  # else nobody asks for as many numbers as kernels times samples
-        # Of a part of the samples the trace may be next to nothing, and what rounding has left of the whole is not.
+    if np.any(squares < -allowed):  # only then the slack is needed, which has (M, n) entries
+        # For a part of the samples the trace may be next to 0, where rounding errors of the whole are not.
         size = float(np.abs(beta).max()) or 1.0
         allowed += (size * problem.kernels.slack) @ (beta / size) ** 2 * size
         m = int(np.argmin(squares + allowed))

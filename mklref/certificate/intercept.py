@@ -72,7 +72,7 @@ def middle_intercept(problem: Problem, scores: Array) -> float:
     ends, next_one = np.array([low, high]), probes[min(rising + 1, len(kinks))]
     *around, beyond = _slopes(problem, scores, np.hstack([kink + _NEAR * (ends - kink), ends, next_one]))
     near, far = around[:2], around[2:]
-    # What n summands of any sign leave of a slope that vanishes.
+    # The rounding error of n summands of any sign, where a slope vanishes.
     nothing = _LAST_BITS * len(scores) * (float(problem.costs.sum()) + abs(problem.intercept_cost))
     first = last = kink
     if rising > 1 and near[0] == far[0] >= -nothing:
@@ -83,7 +83,7 @@ def middle_intercept(problem: Problem, scores: Array) -> float:
         last = float(kinks[rising + rise])
     if first < last:
         return first + 0.5 * (last - first)
-    # A piece of h' that is no constant may have its zero inside.
+    # A piece on which h' is not constant may have its zero inside.
     return kink if near == far else _zero(slope, low, high)
 
 

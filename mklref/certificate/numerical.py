@@ -263,7 +263,7 @@ def certify_images(
     lower, scale = dual_objective(problem, insides, inside_squares)
     g = scale * np.sqrt(inside_squares)
 
-    fitting = regularizer.weights_from_dual(np.where(inside_squares > noise, g, 0.0))  # rho/g has a meaning
+    fitting = regularizer.weights_from_dual(np.where(inside_squares > noise, g, 0.0))  # else rho/g is rounding
     if regularizer.degree == 1.0 and lower > 0.0 and (alone := regularizer.value(fitting * np.sqrt(inside_squares))):
         fitting = fitting * (lower / alone)  # R* is 0, and all multiples attain it: of the optimum R <= P* is known
     fitted = [fitting @ image for image in images]

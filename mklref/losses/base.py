@@ -255,7 +255,8 @@ def require_loss(loss: Loss, y: Array) -> None:
     if own_class(loss):
         with np.errstate(all="ignore"):
             at = _sampled(loss, y)
-            floor = ROUNDING * np.median(np.abs(at.V[:7]), axis=0)  # as log(1 + x) has; not of far ones, as exp(100)
+            # Rounding of log(1 + x) is absolute; values far away, as of exp(100), say nothing of it.
+            floor = ROUNDING * np.median(np.abs(at.V[:7]), axis=0)
             floor = np.where(floor < np.inf, floor, 0.0)
             _require_fenchel_young(loss, at, floor)
             _require_quadratic(loss, y, at, floor)
@@ -284,9 +285,9 @@ def _sampled(loss: Loss, y: Array) -> _Sampled:
     which = np.unique(y, return_index=True)[1]
     which = which[np.unique(np.linspace(0, len(which) - 1, 8).astype(int))]
     t, V, s, V_star = (values[:, which] for values in (t, at("value", t), s, at("conjugate", s)))
-    near = np.abs(t - y[which]) <= unit  # what overflows far away is another matter
+    near = np.abs(t - y[which]) <= unit  # values far away may overflow
     there = np.concatenate([near, np.isfinite(ends[:, which])]) & np.isfinite(s)
-    inner = there & (np.arange(len(s)) >= len(s) - 2)[:, None]  # of the domain, where V* is finite
+    inner = there & (np.arange(len(s)) >= len(s) - 2)[:, None]  # points of the domain, where V* is finite
     for method, points, values, lost in (
         ("value", t, V, near & (np.isnan(V) | np.isneginf(V))),
         ("subgradient", t, s[: len(t)], near & np.isnan(s[: len(t)])),

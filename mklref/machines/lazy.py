@@ -188,8 +188,8 @@ class LazyMachine(SMOMachine):
             count = int(np.count_nonzero(inside | (score > 0.0)))
             count = min(count, max(_FEWEST, _GROWTH * int(np.count_nonzero(self.beta))))
         count = min(most, max(count, _FEWEST))
-        # Those off their bounds first, but at most half: where they are more than there is room for, nobody else would
-        # ever come in, and nothing moves without the samples that violate the most.
+        # Samples off their bounds come first, but fill at most half of the set if they are too many: nothing would move
+        # without the samples that violate the most.
         most_violating = free[np.argsort(-score[free], kind="stable")]
         score[most_violating[: count if 2 * len(free) <= count else count // 2]] += 2.0 * (high - low)
         return np.sort(np.argpartition(-score, count - 1)[:count])

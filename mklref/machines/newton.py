@@ -69,7 +69,7 @@ class NewtonMachine(Machine):
         self.form(np.arange(len(self.beta)))
         point, image, intercept = self.beta, self.weights @ self.forms.images, self.intercept
         value, nothing = self._objective(point, image, intercept), np.zeros_like(point)
-        if not value <= (at_zero := self._objective(nothing, nothing, 0.0)):  # far off, for other weights
+        if not value <= (at_zero := self._objective(nothing, nothing, 0.0)):  # the last point is that of other weights
             point, image, intercept, value = nothing, nothing, 0.0, at_zero
         excess = value - self._dual_value(point, image + intercept)
         serves, lost = self._root is not None, False
@@ -88,7 +88,7 @@ class NewtonMachine(Machine):
                 trial_value = self._objective(*trial)
                 if trial_value <= value + _ARMIJO * t * slope:
                     break
-                t = 0.5 * t if -t * slope > _UNIT * abs(value) else 0.0  # what is less, rounding decides
+                t = 0.5 * t if -t * slope > _UNIT * abs(value) else 0.0  # a smaller fall is rounding
             else:
                 serves = fresh
                 if fresh and not (lost or self._quadratic) and excess > coarse * abs(value):
@@ -96,7 +96,7 @@ class NewtonMachine(Machine):
                     point, image, intercept, value, lost, serves = nothing, nothing, 0.0, at_zero, True, False
                     excess = value - self._dual_value(point, image)
                     continue
-                if fresh and self._exact:  # the solution, which the objective cannot tell: where Q is 0, say
+                if fresh and self._exact:  # the solution, though the objective shows no fall, as where Q is 0
                     point, image, intercept = new_point, new_image, intercept + change
                 if fresh:
                     break

@@ -106,7 +106,7 @@ class QuadraticForms:
         for age in set(self._age[~self.watched].tolist()):
             stale = np.flatnonzero(~self.watched & (self._age == age))
             step = np.abs(point - self._points[age])
-            reach = np.minimum(_length(step) * self._traces, self._lengths @ step)  # of all: no copy of many rows
+            reach = np.minimum(_length(step) * self._traces, self._lengths @ step)  # of all: some rows would be copied
             self.squares[stale] = (self._norms + reach)[stale] ** 2
 
     def _anew(self, kernels: Any, point: Array) -> None:

@@ -71,7 +71,7 @@ class SMOMachine(Machine):
         """0, or the first samples at their bounds until 1'beta = c_b."""
         if not (problem.intercept and problem.intercept_cost):
             return np.zeros(problem.n_samples)
-        before = np.append(0.0, np.cumsum(self.upper[:-1]))  # what the samples before hold, exactly 0 of the first
+        before = np.append(0.0, np.cumsum(self.upper[:-1]))  # of the samples before each one; exactly 0 for the first
         return np.clip(problem.intercept_cost - before, 0.0, self.upper)
 
     def move(self, weights: Array) -> None:

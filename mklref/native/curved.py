@@ -79,8 +79,8 @@ def curved_step(
     members = relatives(alike)
     bend = bends(Q[0], W, centre)
     if len(Q) > 1 or members[0].dual_scale(g) < 1.0:
-        # Several cuts are there where this model has promised too much, and where R* is to become finite q falls
-        # linearly, with which `_weights_inside` reckons.
+        # Several cuts are kept where this model has promised too much; and where R* has to become finite first,
+        # `_weights_inside` takes q as linear in theta.
         bend = np.zeros_like(bend)
     units = [_unit(member, members[-1], g) if members[-1] is alike else 1.0 for member in members]
     offset = float((D - 0.5 * (Q @ centre)).max())
@@ -163,7 +163,7 @@ def _weights_inside(limit: float, q: Array, W: Array, theta: Array) -> Array:
     lengths = np.sum(W**2, axis=0)
     alone = np.divide(q - limit, 2.0 * lengths, out=np.zeros_like(q), where=lengths > 0.0)
     unit = max(float(theta.max()), float(alone.max()))
-    if unit == 0.0:  # neither weights nor a curvature, of what lies outside
+    if unit == 0.0:  # no weights, and no curvature for kernels with q > limit
         return theta
     scale = float(q.max())
     P = (unit / scale) * W.T @ W
@@ -262,7 +262,7 @@ class _Dual:
                     t, new_value, new_g = beyond, value_there, g_there
             z, share, value, g = z + t * dz, share + t * dshare, new_value, new_g
             if len(self.D) == 1 and t == 1.0 and -slope * min(1.0, slope / whole) ** 2 < accuracy * size:
-                break  # the next slope is below the accuracy: each is like the square of the one before
+                break  # slopes are squared in each step: the next one is below the accuracy
             whole = slope if t == 1.0 else -_TINY
             if time.perf_counter() > deadline:
                 break

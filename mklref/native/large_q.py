@@ -72,7 +72,7 @@ class LargeQ:
         diagonal = np.maximum(v * s + convex, np.finfo(float).tiny)
         solved = _inverse(diagonal, W / v, convex, np.stack([0.5 * v * s + mu, normal]))
         slope = float(normal @ solved[1])
-        if not slope > 0.0:  # as it is of a definite H
+        if not slope > 0.0:  # it is for a definite H
             raise FloatingPointError("the step of a block norm is beyond double precision")
         d = solved[0] - float(normal @ solved[0]) / slope * solved[1]
         change = (mu - vz - vz * d) / vz

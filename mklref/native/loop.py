@@ -71,7 +71,7 @@ class Loop:
         """The point of the largest lower bound."""
         self.sound: Point | None = None
         """The point of the smallest gap with what rounding adds to it."""
-        self.least_doubt = np.inf  # this sum
+        self.least_doubt = np.inf  # gap and allowance of `sound`
         self._rounded: tuple[Point | None, float] = (None, 0.0)
         self.first: Point | None = None
         self.spent: dict[str, float] = {}
@@ -202,7 +202,7 @@ class Loop:
             if point.gap + rounding > wanted and rounding <= SPARE * wanted:
                 self.target, self.rounding = wanted - rounding, rounding
             elif self.large_q is not None and rounding > tuning.OFF_THE_PATH * wanted:
-                return bool(np.isinf(self.problem.loss.smoothness))  # of kinks the certificate may know more
+                return bool(np.isinf(self.problem.loss.smoothness))  # with kinks a certificate may allow for less
         return point.gap <= self.target
 
     def _wanted(self, point: Point) -> float:
@@ -267,9 +267,9 @@ class Loop:
         others = self.unit, self.near, self.recorder.deadline, self.trust == 1.0
         model = step(regularizer, cuts, W, centre.weights, kernels, *others)
         if centre.merit - model.value < -max(2.0 * centre.inner_gap, self.target):
-            # The cut of the centre is its merit, which no minimum is above: this one is beyond double precision. With
-            # one cut it is a Newton step, which is shortened, or where it leads up all the way gives place to a bundle;
-            # with more, neither they nor what they gave is kept.
+            # At the centre the model is its merit, so that its minimum cannot be larger: this one is beyond double
+            # precision. With one cut it is a Newton step, which is shortened, or gives way to a bundle if it leads up
+            # all the way; with more, the cuts and their step are dropped.
             if self.cuts:
                 self.cuts, self.failures = [], tuning.MOST_FAILURES
                 return centre, False
@@ -290,7 +290,7 @@ class Loop:
                 return closed, True
             self.resume(trial)
         if promise <= min(self.target, tuning.NOTHING * centre.working_gap):
-            # A model that has nothing left to gain, but a gap, has taken a kink of J for curvature.
+            # A model that promises nothing while the gap stays has taken a kink of J for curvature.
             self.trust = tuning.LESS * self.trust if trial.working_gap > 0.5 * centre.working_gap else 1.0
             self.near = 0.0
         return trial, self._is_serious(trial, centre, promise)
@@ -316,7 +316,7 @@ class Loop:
 
     def _cuts_at(self, centre: Point) -> list[Cut]:
         """The cut of the centre; that of beta = 0, J >= 0, where nothing else bounds the weights; the cuts so far."""
-        ends = not self.problem.regularizer.supercoercive and self.cuts  # R* somewhere
+        ends = not self.problem.regularizer.supercoercive and self.cuts  # whether R* has an end
         bounded = self.psi.normal is not None if self.psi is not None else not ends
         if bounded or self.problem.intercept_cost:
             return [centre.cut, *self.cuts]
@@ -351,7 +351,7 @@ class Loop:
             nothing = replace(self.dual, weights=np.zeros_like(best.weights))
             certified.append(self._judged(nothing, status))
         if hopeful is not None and hopeful is not best and hopeful.working_gap < 0.5 * bounds.gap:
-            certified.append(self._judged(hopeful, status))  # bounds for kernels that were not read are far
+            certified.append(self._judged(hopeful, status))  # bounds of kernels that were not read are wide
         if max(bounds.rounding, bounds.gap - best.gap) > self.tol * bounds.size:  # what rounding costs is known now
             others = [point for point in (self.first, self.sound) if point is not None and point is not best]
             others += [] if self.problem.intercept_cost or self.recorder.late else nearer(self.machine, best)
@@ -370,7 +370,7 @@ class Loop:
         point = self.kept.point
         if point is None or point.images is None:
             return None
-        with suppress(KernelsLost):  # a point that has to be moved is read for
+        with suppress(KernelsLost):  # to repair a point may take a read
             return self._judged(point, Status.INTERRUPTED, point.images)
         return None
 

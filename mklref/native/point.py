@@ -209,7 +209,7 @@ def nearer(machine: Machine | JointMachine, point: Point) -> list[Point]:
     problem, betas = machine.problem, machine.split(point.beta)
     regularizer = problem.regularizer
     if regularizer.weight_form == "min" and not np.isfinite(regularizer.weight_penalty(2.0 * point.weights)):
-        return []  # no such weights
+        return []  # weights / t are not allowed
     squares, noise = known_squares(problem, betas)
 
     def best(g: Array) -> float:

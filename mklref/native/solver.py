@@ -112,7 +112,8 @@ def solve(
             problem, tol=tol, max_iter=max_iter, max_time=max_time, callback=callback, progress=progress, start=start,
             client=client,
         )  # fmt: skip
-        few = problem.kernels.sources and problem.n_kernels * problem.n_samples**2 <= tuning.ENTRIES  # rows, and here
+        here = problem.kernels.sources  # and not on workers of a cluster
+        few = here and problem.n_kernels * problem.n_samples**2 <= tuning.ENTRIES
         if few and _may_go_on(solution, tol, deadline):
             solution = _by_way_of_matrices(problem, problem.kernels, solution, tol, max_iter, deadline)
         return solution
@@ -268,7 +269,7 @@ def run_from(
     def interrupted() -> Any:
         try:
             return None if loop is None or loop.best.point is None else loop.solution(Status.INTERRUPTED)
-        except KeyboardInterrupt:  # once more, while kernels on disk are read for the certificate: what needs no read
+        except KeyboardInterrupt:  # again, while the certificate reads kernels on disk: take what needs no read
             if (found := kept()) is None:
                 raise
             return found
@@ -284,7 +285,7 @@ def run_from(
             if start is not None:
                 loop = _loop(problem, start, loop.machine.forms, tol, recorder)
                 loop.spend(start.history.counters)
-                if (weights := of_dual(loop.machine)) is not None:  # its own are in the unit of those of Lp(1)
+                if (weights := of_dual(loop.machine)) is not None:  # those of `start` are in the unit of Lp(1)
                     start = replace(start, weights=weights)
         status = _followed(loop, None if loop.cold else start)
         if given and led_nowhere(loop, status):

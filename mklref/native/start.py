@@ -28,7 +28,7 @@ def first_weights(loop: Loop, start: Any) -> Array:
             own = regularizer.weights_from_norms(start.weights * np.sqrt(squares))
         else:
             own = loop.large_q.weights(squares, loop.errors(squares))
-        said = own.any() and np.isfinite(own).all()  # those of f = 0 say nothing
+        said = own.any() and np.isfinite(own).all()  # weights of f = 0 say nothing
         return own if said else equal_weights(loop.machine)
     weights = weights_of_a_part(loop)
     machine.warm = weights is not None

@@ -95,7 +95,7 @@ def step(
     if psi is None:
         return Step(*curved_step(regularizer, Q, D, W, centre, deadline))
     kernels = np.arange(len(centre)) if kernels is None else kernels
-    # Weights, and the squares of kernels that have none, are compared: in units in which psi makes no difference.
+    # Weights are compared, and squares of kernels without weight: in units in which psi treats all kernels alike.
     psi, units, weights = psi.of(kernels), psi.units[kernels], np.zeros_like(centre)
     alike = Polyhedral(psi.cost / units, psi.mu, None if psi.normal is None else psi.normal / units)
     Q, centre = Q[:, kernels] / units, centre[kernels] * units
@@ -134,7 +134,7 @@ def shortened(regularizer: Regularizer, cut: Cut, W: Array, centre: Array, kerne
         if value < best:
             best, at = value, t
         elif value > best + _ROUNDING * sum(map(abs, parts)):
-            break  # what has risen goes on to rise
+            break  # convex: it goes on to rise
     return found._replace(weights=centre + at * moved, value=best)
 
 
@@ -211,7 +211,7 @@ def sparse_step(psi: Polyhedral, Q: Array, D: Array, W: Array, centre: Array, un
         missing = ~candidates & (slope < inside - enough)
         if not missing.any():
             return Step(weights, value, mixture)
-        # Those that violate most first, as many as there are: mostly few of all violators have a weight in the end.
+        # The largest violators first, as many as there are candidates: few of all have a weight in the end.
         most = max(_CANDIDATES, int(np.count_nonzero(candidates)))
         if np.count_nonzero(missing) > most:
             missing = np.argpartition(np.where(missing, slope, np.inf), most)[:most]

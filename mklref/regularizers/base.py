@@ -257,7 +257,7 @@ def require_regularizer(regularizer: Regularizer, kernels: int) -> None:
             g = g * regularizer.dual_scale(g) * (1.0 - 1e-9)
             R_star, R = float(face("conjugate", g)), float(face("value", rho))
             theta, touched = face("weights_from_dual", g, kernels), face("weights_from_norms", rho, kernels)
-            if not scale:  # what rounding leaves of 0 obeys no laws
+            if not scale:  # rounding errors of 0 obey no law
                 continue
             if kernels <= _LARGEST_JACOBIAN:
                 with suppress(NotApplicable):

@@ -82,7 +82,7 @@ class ElasticNet(Regularizer):
     def weight_penalty(self, theta: Array) -> float:
         """1/2 sum (1-lam) h, or the indicator of sum h <= 1, with h = (1-lam) theta/(1 - lam theta)."""
         if self.form == "ivanov":
-            theta = theta / (1.0 + FEASIBILITY)  # as in all balls: near lam = 1, h is no measure of what rounding moved
+            theta = theta / (1.0 + FEASIBILITY)  # in theta, as in all balls: near lam = 1, h magnifies rounding
         rest = 1.0 - self.lam * theta
         if np.any(theta < 0.0) or np.any(rest <= 0.0):
             return np.inf

@@ -218,7 +218,7 @@ class _Blocks:
         rows[self.owner, np.arange(len(x))] = x
         return rows
 
-    @np.errstate(over="ignore")  # beside an entry that is not finite
+    @np.errstate(over="ignore")  # where some entry is not finite
     def p_norms(self, x: Array, p: float) -> Array:
         """(||x_l||_p)_l."""
         tops = np.maximum.reduceat(x[self.order], self.starts)

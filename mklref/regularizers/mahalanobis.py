@@ -60,7 +60,7 @@ class Mahalanobis(Regularizer):
             raise InvalidParameter(f"E has shape {matrix.shape}; give a matrix (M, M), one row for each kernel.")
         if not np.all(np.isfinite(matrix)) or np.abs(matrix - matrix.T).max() > 1e-12 * np.abs(matrix).max():
             raise InvalidParameter("E must be finite and symmetric; use (E + E.T)/2.")
-        matrix = 0.5 * matrix + 0.5 * matrix.T  # no sum of which overflows
+        matrix = 0.5 * matrix + 0.5 * matrix.T  # halves first: a sum may overflow
         try:
             root = np.linalg.cholesky(matrix)
         except np.linalg.LinAlgError as indefinite:
@@ -101,7 +101,7 @@ class Mahalanobis(Regularizer):
         if top == 0.0:
             return self._onto_sphere(np.ones(len(rho)))
         theta = _minimise_ratio_plus_quadratic((rho / top) ** 2, self._inverse_root.T @ self._inverse_root)
-        # The weight of a zero norm may end on the boundary without a multiplier: then mu leaves sqrt(mu) of it.
+        # The weight of a norm 0 may be 0 with a multiplier of 0: then sqrt(mu) is left of it.
         theta[(rho == 0.0) & (theta <= 10.0 * np.sqrt(_ROUNDING) * theta.max())] = 0.0
         return self._onto_sphere(theta)
 

@@ -157,7 +157,7 @@ class Polyhedral:
     def penalty(self, theta: Array) -> float:
         """cost'theta + mu (1'theta)^2."""
         total = float(theta.sum())
-        return float(self.cost @ theta) + self.mu * total * total  # a power of Python's raises where it overflows
+        return float(self.cost @ theta) + self.mu * total * total  # not total**2, which raises OverflowError
 
     def gradient(self, theta: Array) -> Array:
         """The gradient of `penalty`, cost + 2 mu 1'theta."""
@@ -193,13 +193,13 @@ class LowRank(NamedTuple):
         present = np.flatnonzero(diagonal)
         if 2 * len(present) < len(diagonal):
             V, diagonal = V[:, present], diagonal[present]
-        if not len(self.rows):  # no root, which rounds: where kernels differ by 1e11, the last bits decide
+        if not len(self.rows):  # without roots, which round: where kernels differ by 1e11, the last bits decide
             return np.asarray((V * diagonal) @ V.T)
         U, total = V * np.sqrt(np.abs(diagonal)), (along * self.scale) @ along.T
         for sign, part in ((1.0, diagonal > 0.0), (-1.0, diagonal < 0.0)):
             if part.any():
                 one = U if part.all() else U[:, part]
-                total += sign * (one @ one.T)  # of a matrix and itself BLAS computes half
+                total += sign * (one @ one.T)  # BLAS computes half of a product A A'
         return np.asarray(total)
 
 

@@ -68,7 +68,7 @@ class Rescaled(Regularizer):
             return None
         unit = self.factor / root / root
         normal = None if base.normal is None else unit * base.normal
-        mu = self.factor * base.mu * float(unit[0]) * float(unit[0])  # a power of Python's raises where it overflows
+        mu = self.factor * base.mu * float(unit[0]) * float(unit[0])  # not a power, which raises OverflowError
         return Polyhedral(self.factor * unit * base.cost, mu, normal)
 
     @property
