@@ -1,6 +1,6 @@
 r"""Primal of the elastic net over functions and weights, by a substitution that keeps it conic.
 
-Tomioka's Table 1 has h(theta) = (1-lam) theta / (1 - lam theta), which explodes at theta = 1/lam. With
+Tomioka's Table 1 has h(theta) = (1-lam) theta / (1 - lam theta), which grows without bound as theta nears 1/lam. With
 u_m = h(theta_m), that is theta_m = u_m / ((1-lam) + lam u_m),
 
     1/2 sum_m ||v_m||^2 / theta_m = 1/2 sum_m (1-lam) ||v_m||^2 / u_m + lam ||v_m||^2

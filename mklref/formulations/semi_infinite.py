@@ -14,7 +14,7 @@ Dual: a mixture of the beta found: the multipliers of the constraints sum to 1.
 Recovery: theta from the master, beta as the mixture of the separating points by the master's multipliers, b as the
 multiplier of 1'beta = c_b in the best separation.
 
-Source: Kloft 4.4.1, the SIP of its companion paper for p > 1; SimpleMKL 3.4 for p = 1.
+Source: Kloft 4.4.1, which has the SIP for p > 1 from Kloft et al. (2009a); SimpleMKL 3.4 for p = 1.
 """
 
 from __future__ import annotations

@@ -69,6 +69,7 @@ class JointMachine(Together):
             machine.warm = warm
 
     def begin(self, samples: Any, beta: Array, intercepts: Array) -> None:
+        """`LazyMachine.begin` for every machine on kernels that are not in memory."""
         first = 0
         for machine, part, intercept in zip(self.machines, self.problem.machines, intercepts, strict=True):
             own = np.flatnonzero(np.isin(part.samples, samples))
@@ -79,7 +80,7 @@ class JointMachine(Together):
     def solve(self, gap: float, enough: float = np.inf) -> None:
         """Solve every machine to its share of this duality gap, or until their J are seen to be above `enough`.
 
-        Without c_b, which no joint problem has, those of the others are not negative.
+        The J of the others is not negative, as the intercepts of a joint problem have no cost.
         """
         for machine in self.machines:
             machine.solve(gap / len(self.machines), enough)

@@ -330,8 +330,8 @@ class Loop:
     def lost(self) -> bool:
         """Whether the machines have cost about as much as a central path would, and the bounds are still far apart.
 
-        In a box far wider than the optimum needs they run along it. Who changes when one way has cost as much as the
-        other pays at most twice what the cheaper does. Where psi is curved, Newton's method finds its way by itself.
+        In a box far wider than the optimum needs they run along it. To change ways once the first has cost as much as
+        the other costs at most twice the cheaper one. Where psi is curved, Newton's method finds its way by itself.
         """
         far_apart = self.best.upper - self.best.lower >= tuning.FAR_APART * abs(self.best.upper)
         return far_apart and self.machine.counters()["inner_steps"] > self.most_steps

@@ -72,7 +72,7 @@ MKLREF_CLONES void fold_rows(const float *const *x, const float *const *next, co
     fold(x, next, a, y, sum, dots, n);
 }
 
-constexpr Index kAhead = 8;  // rows
+constexpr Index kAhead = 8;  // from a row to the one that is fetched with it
 
 // image += K y for a symmetric K, four rows of its lower triangle at a time; their last entries one by one.
 template <class Number>
