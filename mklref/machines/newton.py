@@ -55,7 +55,7 @@ class NewtonMachine(Machine):
         self._root: tuple[Array, Array, Array] | None = None
         self._serves = False
         self._exact = self._quadratic
-        """Whether one step with the last factor, of a half square, is the solution."""
+        """Whether one step with the last factor is the solution: that of the half square, with no shift of Q."""
         self._factored: Array | None = None
 
     @np.errstate(over="ignore", under="ignore", invalid="ignore")
