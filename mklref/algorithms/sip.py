@@ -100,7 +100,7 @@ def lp_master(cuts: Sequence[Point], theta: Array, p: float, best: float, unit: 
 
 
 def simplex_master(cuts: Sequence[Point], theta: Array, p: float, best: float, unit: float) -> Master:
-    """`lp_master` for p next to 1, by the linear program over the simplex: D and e would hold rounding errors alone."""
+    """The same for p next to 1, by the linear program over the simplex: D and e would be rounding of a plane."""
     found = linear_master(cuts, Master(best - unit, theta, np.ones(len(cuts))))
     if found is None:
         raise np.linalg.LinAlgError("the master has no minimiser to rounding")

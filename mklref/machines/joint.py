@@ -22,17 +22,12 @@ from mklref.multiclass import MulticlassProblem
 
 
 class JointQuadraticForms:
-    """The sums of the squares of all machines; one choice of watched kernels for all."""
+    """The forms of all machines, with one choice of watched kernels."""
 
     def __init__(self, parts: Sequence[QuadraticForms]) -> None:
         self.watched, self.parts = np.ones(len(parts[0].squares), dtype=bool), tuple(parts)
         for part in self.parts:
             part.watched = self.watched
-
-    @property
-    def squares(self) -> Array:
-        """q_m = sum_p beta_p'K_m beta_p, (M,); upper bounds for kernels that are not watched."""
-        return np.asarray(np.sum([part.squares for part in self.parts], axis=0))
 
 
 class JointMachine(Together):

@@ -45,10 +45,10 @@ long as beta = 0, its size says nothing of what a violation costs."""
 _FIRST = 0.005
 """The same share where the first weights come from a part of the samples."""
 _COARSE, _FAR_OFF = 0.01, 1.0 / 3.0
-"""A machine is solved again at the same weights if its gap is more than the first share of its objective, unless it is
-more than the second one: then the weights are far off. Of 50 runs (`many`, digits, blobs, cancer, lines, alone, the
-larger ones with fewer samples) without: 339 machines, 220 reads and 141,000 steps in place of 320, 205 and 117,000;
-lines at C = 100 would take up to three times as many steps without the second share."""
+"""And to a gap of at most this share of its objective, or it is solved again at the same weights, unless as much as the
+other share is open, from where weights are far off. Of 50 runs (`many`, digits, blobs, cancer, lines, alone, the larger
+ones with fewer samples) without: 339 machines, 220 reads and 141,000 steps in place of 320, 205 and 117,000; lines at
+C = 100 would take up to three times as many steps without the other share."""
 _SHARE = 0.01
 """Share of the wanted gap that a violation of the optimality conditions, times sum |beta|, may cost."""
 
@@ -109,7 +109,7 @@ class SMOMachine(Machine):
         self.forms.update(self.beta)
 
     def _follow(self) -> None:
-        """A Newton step on the samples that were free at the last weights: mostly these are free again."""
+        """A Newton step on the samples that are free from weights before: mostly they are, or nearly, those of now."""
         free = self.free()
         if 0 < len(free) <= _MOST_FREE:
             self._newton_step(free)

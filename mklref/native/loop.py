@@ -163,7 +163,7 @@ class Loop:
         machine, regularizer = self.machine, self.problem.regularizer
         if not solved:
             machine.move(weights)
-        squares, watched = machine.forms.squares.copy(), machine.forms.watched
+        squares, watched = machine.squares, machine.forms.watched
         _, intercept, losses = machine.scores(solved)
         value = machine.value()
         lower = machine.dual_objective(squares)

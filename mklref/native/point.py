@@ -151,7 +151,7 @@ def equal_weights(machine: Machine | JointMachine) -> Array:
     """
     regularizer, norms = machine.problem.regularizer, np.ones(machine.problem.n_kernels)
     if regularizer.degree != 2.0 and machine.problem.intercept_cost and (weights := of_dual(machine)) is not None:
-        norms *= float((weights * np.sqrt(machine.forms.squares)).mean())
+        norms *= float((weights * np.sqrt(machine.squares)).mean())
     losses = losses_of_nothing(machine)
     if regularizer.degree != 2.0 and losses > 0.0:
         scores = np.sqrt(np.mean([own.forms.diagonals.mean(axis=1) for own in machine.machines], axis=0))
@@ -173,7 +173,7 @@ def equal_weights(machine: Machine | JointMachine) -> Array:
 
 def of_dual(machine: Machine | JointMachine) -> Array | None:
     """The weights (M,) that attain R* at the present dual point, unless it is infinite or 0 there."""
-    g, regularizer = np.sqrt(machine.forms.squares), machine.problem.regularizer
+    g, regularizer = np.sqrt(machine.squares), machine.problem.regularizer
     weights = regularizer.weights_from_dual(regularizer.dual_scale(g) * g)
     return np.asarray(weights) if weights.any() and np.isfinite(weights).all() else None
 

@@ -97,7 +97,7 @@ class Ladder:
             return None
         loop.machine.warm = True
         loop.machine.set_dual(found.beta)
-        norms = found.weights * np.sqrt(loop.machine.forms.squares)
+        norms = found.weights * np.sqrt(loop.machine.squares)
         return loop.begin(loop.problem.regularizer.weights_from_norms(norms))
 
     def central_path(self, point: Point) -> Point | None:

@@ -316,7 +316,7 @@ def _loop(problem: Problem, start: Any, forms: Any, tol: float, recorder: Record
 
 def _is_absurd(machine: Machine | JointMachine, weights: Array) -> bool:
     """Whether R or minus the dual objective of a start is beyond all that f = 0, and another C, can explain."""
-    problem, squares = machine.problem, machine.forms.squares
+    problem, squares = machine.problem, machine.squares
     if problem.intercept_cost or not np.isfinite(squares).all():
         return not np.isfinite(squares).all()
     parts = (own.problem for own in machine.machines)
@@ -358,7 +358,7 @@ def _inside_the_domain(loop: Loop) -> Solution | None:
     point has a g_m of at least the certified root of it; where R* is infinite for each such g_m, P* = -min R* = -inf.
     """
     problem = loop.problem
-    if problem.regularizer.dual_scale(2.0 * np.sqrt(loop.machine.forms.squares)) == 1.0:
+    if problem.regularizer.dual_scale(2.0 * np.sqrt(loop.machine.squares)) == 1.0:
         return None
     smallest, left = problem.replace(regularizer=Lp(1)), loop.recorder.left
     relative = solve(smallest, max_time=max(left, 1e-3))

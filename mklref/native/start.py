@@ -23,7 +23,7 @@ def first_weights(loop: Loop, start: Any) -> Array:
     machine, regularizer = loop.machine, loop.problem.regularizer
     if start is not None:
         machine.warm, loop.doubted = True, loop.large_q is None
-        squares = machine.forms.squares
+        squares = machine.squares
         if loop.large_q is None:
             own = regularizer.weights_from_norms(start.weights * np.sqrt(squares))
         else:

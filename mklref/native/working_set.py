@@ -35,5 +35,5 @@ def widened(machine: Machine | JointMachine, point: Point, units: Array) -> bool
     if np.array_equal(known, forms.watched):
         return False
     machine.set_dual(point.beta)
-    forms.watched &= known | (forms.squares / units > tuning.NEARLY * inside)
+    forms.watched &= known | (machine.squares / units > tuning.NEARLY * inside)
     return True

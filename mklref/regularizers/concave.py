@@ -203,8 +203,8 @@ class ConcaveBlock(Regularizer):
         return 1.0
 
     def in_unit(self, norm: float) -> tuple[float, Regularizer] | None:
-        """As of the elastic net; for a smoothed root norm and epsilon/norm, but not below epsilon, where R' cancels."""
-        match self:  # subclasses that differ match nothing (`Stated`)
+        """As of the elastic net; s = norm and epsilon/norm of a smoothed root, but below epsilon it would cancel."""
+        match self:  # no class of one's own that changes something
             case ConcaveBlock(g=RootPlusLinear(lam=lam)):
                 s, lam = net_in_unit(lam, norm)
                 return s, ConcaveBlock(RootPlusLinear(lam))

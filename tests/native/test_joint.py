@@ -56,7 +56,7 @@ def test_derivatives_are_those_of_the_value(data, strategy):
         machine.move(weights)
         for _ in range(3):
             machine.solve(1e-13)
-        return machine.value(), -0.5 * machine.forms.squares
+        return machine.value(), -0.5 * machine.squares
 
     weights, h = np.array([0.3, 0.5, 0.2]), 1e-4
     _, gradient = solved(weights)
