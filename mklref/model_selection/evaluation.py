@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -40,6 +40,19 @@ class Measure(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+def _interval(value: float, variance: Callable[[float], float]) -> Measure:
+    """All A in [0, 1] with (value - A)^2 <= z^2 variance(A), concave in A: both ends by bisection."""
+    ends = []
+    for outside in (0.0, 1.0):
+        inside = value
+        for _ in range(50):
+            middle = 0.5 * (inside + outside)
+            agrees = (value - middle) ** 2 <= Z * Z * variance(middle)
+            inside, outside = (middle, outside) if agrees else (inside, middle)
+        ends.append(inside)
+    return Measure(value, *ends)
 
 
 @dataclass(frozen=True)
@@ -82,18 +95,22 @@ class Evaluation:
 
     @property
     def balanced_accuracy(self) -> Measure:
-        """The mean over the classes of the share of their samples that is found; a constant has 1/classes.
+        """The mean A of the shares q_k of the K classes that are found; a constant has 1/K.
 
-        The interval is that of the mean of independent shares (r + 2)/(n + 4), Agresti and Coull (1998).
+        The interval is Wilson's, with the largest variance sum_k q_k (1 - q_k)/(n_k K^2) of all shares with the mean A:
+        that of q_k = (1 + l n_k)/2 within [0, 1], whose mean is piecewise linear in l.
         """
         table = self.confusion
         counts = table.sum(axis=1)
-        there = counts > 0
-        n, r = counts[there], np.diagonal(table)[there]
-        adjusted = (r + 2.0) / (n + 4.0)
-        half = Z * float(np.sqrt(np.sum(adjusted * (1.0 - adjusted) / (n + 4.0)))) / len(n)
-        value, middle = float(np.mean(r / n)), float(np.mean(adjusted))
-        return Measure(value, min(value, max(0.0, middle - half)), max(value, min(1.0, middle + half)))
+        n, found = counts[counts > 0], np.diagonal(table)[counts > 0]
+        knots = np.unique([-1.0 / n, 1.0 / n])
+        means = np.clip(0.5 + 0.5 * np.outer(knots, n), 0.0, 1.0).mean(axis=1)
+
+        def variance(A: float) -> float:
+            q = np.clip(0.5 + 0.5 * np.interp(A, means, knots) * n, 0.0, 1.0)
+            return float(np.sum(q * (1.0 - q) / n)) / len(n) ** 2
+
+        return _interval(float(np.mean(found / n)), variance)
 
     @property
     def auc(self) -> Measure | None:
@@ -112,20 +129,11 @@ class Evaluation:
         pairs = sum(int(np.searchsorted(zeros, ones, side).sum()) for side in ("left", "right"))  # a tie is half of one
         a = pairs / (2 * n1 * n0)
 
-        def agrees(A: float) -> bool:
+        def variance(A: float) -> float:
             q1, q2 = A / (2.0 - A), 2.0 * A * A / (1.0 + A)
-            variance = (A * (1.0 - A) + (n1 - 1) * (q1 - A * A) + (n0 - 1) * (q2 - A * A)) / (n1 * n0)
-            return (a - A) ** 2 <= Z * Z * variance
+            return (A * (1.0 - A) + (n1 - 1) * (q1 - A * A) + (n0 - 1) * (q2 - A * A)) / (n1 * n0)
 
-        def last(outside: float) -> float:
-            """The last area from a to there that agrees, by bisection."""
-            inside = a
-            for _ in range(50):
-                middle = 0.5 * (inside + outside)
-                inside, outside = (middle, outside) if agrees(middle) else (inside, middle)
-            return inside
-
-        return Measure(a, last(0.0), last(1.0))
+        return _interval(a, variance)
 
     @property
     def r2(self) -> Measure:

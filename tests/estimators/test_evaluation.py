@@ -145,9 +145,15 @@ def test_each_interval_is_that_of_its_definition(rng, monkeypatch):
     p, *ends = found.accuracy
     assert [abs(p - q) for q in ends] == pytest.approx([z * np.sqrt(q * (1.0 - q) / 40) for q in ends])
     n, r = np.bincount(y), np.bincount(y[y == found.predicted], minlength=3)
-    share = (r + 2.0) / (n + 4.0)
-    half = z * np.sqrt(np.sum(share * (1.0 - share) / (n + 4.0))) / 3.0
-    assert found.balanced_accuracy == pytest.approx((np.mean(r / n), share.mean() - half, share.mean() + half))
+    mean, *ends = found.balanced_accuracy
+    assert mean == pytest.approx(np.mean(r / n))
+    some = np.linspace(0.0, 1.0, 401)
+    q1, q2 = some[:, None], some  # of the first two classes; the mean fixes that of the third
+    for A in ends:
+        shares = np.array([q1 + 0.0 * q2, q2 + 0.0 * q1, 3.0 * A - q1 - q2])
+        variances = np.sum(shares * (1.0 - shares) / n[:, None, None], axis=0) / 9.0
+        largest = variances[(shares >= 0.0).all(axis=0) & (shares <= 1.0).all(axis=0)].max()
+        assert abs(mean - A) == pytest.approx(z * np.sqrt(largest), rel=1e-4)
     two = y > 0
     n1, n0 = np.count_nonzero(two), np.count_nonzero(~two)
     a, *ends = Evaluation(two, two, two, two + rng.normal(size=40), np.array([False, True])).auc
@@ -182,6 +188,17 @@ def test_nineteen_of_twenty_intervals_hold_the_area_under_the_curve(area, sizes,
         t = np.concatenate([rng.exponential(size=sizes[0]), rng.exponential(area / (1.0 - area), size=sizes[1])])
         auc = Evaluation(y, t > 1.0, t > 9.0, t, np.arange(2)).auc
         found.append(auc.low <= area <= auc.high)
+    assert np.mean(found) > 0.95 - 4.0 * np.sqrt(0.05 * 0.95 / 250)
+
+
+@pytest.mark.parametrize(("sizes", "share"), [([6] * 10, 0.1), ([1, 2] * 9, 0.98)])
+def test_nineteen_of_twenty_intervals_hold_the_mean_of_the_shares(sizes, share, rng):
+    """Also of classes with one or two samples: 250 draws, four deviations off."""
+    y, found = np.repeat(np.arange(len(sizes)), sizes), []
+    for _ in range(250):
+        predicted = np.where(rng.random(len(y)) < share, y, (y + 1) % len(sizes))
+        mean = Evaluation(y, predicted, y, None, np.arange(len(sizes))).balanced_accuracy
+        found.append(mean.low <= share <= mean.high)
     assert np.mean(found) > 0.95 - 4.0 * np.sqrt(0.05 * 0.95 / 250)
 
 
