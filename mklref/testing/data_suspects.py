@@ -40,6 +40,8 @@ USUAL_RIDGES = (1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
 """What is added to diagonals, tried where too few samples are inside their box for a fit."""
 _NORMALISED = 1e-3
 """Largest factor, less 1, with which the kernels of a problem are those that a normalisation makes of them."""
+_UNEQUAL = 0.1
+"""Least spread of factors that a normalisation explains; weights of an inexact answer are off by a few per cent."""
 ENOUGH = 4
 """Equations that a factor has to satisfy before it is believed, whatever its value."""
 
@@ -96,7 +98,7 @@ def factors_that_fit(problem: Problem, point: Point) -> Iterator[Reading]:
         return
     used = point.weights > _NO_WEIGHT * point.weights.max()
     factors = theta[used] / point.weights[used]
-    if np.ptp(factors) > 1e-2 * factors.max() and factors.all():
+    if np.ptp(factors) > _UNEQUAL * factors.max() and factors.all():
         each = np.full(problem.n_kernels, factors.min())  # kernels without a weight say nothing
         each[used] = factors
         text = f"kernels that were normalised inside the solver, {some(each)} times these"

@@ -22,7 +22,18 @@ from mklref.regularizers import Fixed
 from mklref.solution import Solution
 from mklref.testing.answer import Answer, as_answer, require_same_names
 from mklref.testing.claims import PLAUSIBLE, claim, claimed_convergence, false_claims, objectives_elsewhere
-from mklref.testing.faults import Finding, Point, Reading, Suspect, also, off_intercept, some, unexplained, zeros
+from mklref.testing.faults import (
+    Finding,
+    Point,
+    Reading,
+    Suspect,
+    also,
+    of_few_digits,
+    off_intercept,
+    some,
+    unexplained,
+    zeros,
+)
 from mklref.testing.implied import fitting_weights
 from mklref.testing.suspects import EXACT, FITTED, HALVES, INNER, LAST, OF_ALL, OF_THEIR_WEIGHTS
 from mklref.testing.weight_suspects import weights_of_the_machine
@@ -39,8 +50,6 @@ OF_ONE_HALF = {"machine not solved", "weights of another iterate", "weights not 
 """What is found of single machines where weights and dual variables do not fit each other."""
 ROUNDED = 1e-2
 """Relative gap up to which the digits of an answer may be its cause."""
-PRINTED = [one for k in range(2, 9) for one in ((f".{k}f", f"{k} decimals"), (f".{k}e", f"{k + 1} digits"))]
-"""How a file of numbers is written with few digits."""
 CLOSE = 1e-3
 """Relative gap up to which an answer is inaccurate rather than not converged."""
 UNEXPLAINED = {"machine not solved", "inaccurate", "not converged"}
@@ -248,7 +257,7 @@ def _why_not_optimal(
     problem: Problem, point: Point, certificate: Certificate, gap: float, tol: float
 ) -> Iterator[Finding]:
     bounds = f"The relative gap is {gap:.1e}, allowed {tol:.1e}."
-    rounded = _rounded(problem, point) if gap <= ROUNDED else ""
+    rounded = of_few_digits(problem, point) if gap <= ROUNDED else ""
     tiers = [(EXACT, PLAUSIBLE)]
     if not (zero := zeros(point)):  # which another problem may want, but nothing can be fitted to
         tiers += [*((suspects, PLAUSIBLE_IF_FITTED) for suspects in (FITTED, HALVES, LAST)), (INNER, PLAUSIBLE)]
@@ -338,17 +347,6 @@ def _other_weights(problem: Problem, point: Point, gap: float, tol: float) -> st
         if _bounds(other)[1] <= max(PLAUSIBLE_IF_FITTED * min(gap, 1.0), tol):
             return f"dual_coef is optimal with the weights {some(theta)}, not with those returned."
     return ""
-
-
-def _rounded(problem: Problem, point: Point) -> str:
-    """How dual_coef and weights were rounded, told by three numbers at least that need not be round; else empty."""
-    given = np.abs(np.concatenate([np.ravel(own) for own in point[:2] if own is not None]))
-    fine = np.setdiff1d(given[64.0 * np.frexp(given)[0] % 1.0 > 0.0], problem.costs)  # of 7 bits or more, and no bounds
-    printed = [words for form, words in PRINTED if all(float(format(x, form)) == x for x in fine)]
-    said = [f"rounded to {words} (write 17 digits)" for words in printed]
-    stored = (("half", np.float16), ("single", np.float32))
-    said += [f"of {words} precision" for words, kind in stored if np.array_equal(fine.astype(kind), fine)]
-    return f"its numbers are {said[0]}: " if said and len(fine) > 2 else ""
 
 
 def _bounds(reading: Reading) -> tuple[float, float, float, float]:

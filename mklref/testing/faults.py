@@ -76,6 +76,8 @@ FAULTS: dict[str, str] = {
     "the certificate is at fault.",
 }
 """Every fault class by name."""
+PRINTED = [one for k in range(2, 9) for one in ((f".{k}f", f"{k} decimals"), (f".{k}e", f"{k + 1} digits"))]
+"""How a file of numbers is written with few digits."""
 
 
 class Finding(NamedTuple):
@@ -133,6 +135,21 @@ def also(others: list[tuple[float, Reading]]) -> str:
         return ""
     shown = "; ".join(f"{reading.fault} (gap {left:.0e}): {reading.text.removesuffix('.')}" for left, reading in others)
     return f"As well fits {shown}. "
+
+
+def of_few_digits(problem: Problem, point: Point) -> str:
+    """How dual_coef and weights, or one of them, were rounded, told by three numbers that need not be so; or empty."""
+    beta, theta = np.ravel(point.dual_coef), np.empty(0) if point.weights is None else point.weights
+    for what, numbers in (("its numbers are", np.append(beta, theta)), ("dual_coef is", beta), ("weights are", theta)):
+        given = np.abs(numbers)
+        fine = np.setdiff1d(given[64.0 * np.frexp(given)[0] % 1.0 > 0.0], problem.costs)  # of 7 bits, and no bounds
+        printed = [words for form, words in PRINTED if all(float(format(x, form)) == x for x in fine)]
+        said = [f"rounded to {words} (write 17 digits)" for words in printed]
+        stored = (("half", np.float16), ("single", np.float32))
+        said += [f"of {words} precision" for words, kind in stored if np.array_equal(fine.astype(kind), fine)]
+        if said and len(fine) > 2:
+            return f"{what} {said[0]}: "
+    return ""
 
 
 Suspect = Callable[[Problem, Point], Iterator[Reading]]

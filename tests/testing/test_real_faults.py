@@ -228,8 +228,18 @@ def test_numbers_that_were_printed_with_few_digits_are_named(form, words):
     """As C++ and R's jsonlite print by default."""
     problem, good = solved("hinge", Lp(1.5), C=10.0, intercept=False)
     printed = [np.vectorize(lambda x: float(format(x, form)))(own) for own in good]
-    (finding,) = judge(problem, Answer(*printed), tol=1e-8).findings
-    assert finding.text.startswith(f"its numbers are rounded to {words} (write 17 digits): "), finding
+    for given, what in ((printed, "its numbers are"), ([printed[0], *good[1:]], "dual_coef is")):
+        (finding,) = judge(problem, Answer(*given), tol=1e-8).findings
+        assert finding.text.startswith(f"{what} rounded to {words} (write 17 digits): "), finding
+
+
+def test_weights_that_are_off_by_a_few_per_cent_are_no_normalised_kernels():
+    """Nobody normalises kernels by 0.98 and 1.02; such factors were fitted to inexact answers."""
+    problem = built("rank-one-hinge-p-4")
+    good = solve(problem, tol=1e-9)
+    inner = solve(problem.replace(regularizer=Fixed(good.weights * [0.98, 1.02, 1.0])), tol=1e-9)
+    (finding,) = judge(problem, Answer(inner.dual_coef, good.weights, inner.intercept + 0.01)).findings
+    assert "normalised kernels" not in (finding.fault, *finding.others), finding
 
 
 def test_bounds_are_not_taken_for_rounded_numbers():
