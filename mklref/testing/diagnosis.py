@@ -192,6 +192,9 @@ def _violations(problem: Problem, answer: Answer, certificate: Certificate, tol:
         if theta[m] < -allowed * np.abs(theta).max():
             found.append(f"weights[{m}] = {theta[m]:.3g} is negative")
         found += [text for text, share in repaired_weights(problem, np.maximum(theta, 0.0))[1] if share > allowed]
+    R = problem.regularizer
+    if not R.supercoercive and (inside := R.dual_scale(dual_norms(problem, beta))) < 1.0 - allowed:
+        found.append(f"dual_coef lies outside the domain of R*: only {inside:.3g} times it is allowed")
     return found
 
 

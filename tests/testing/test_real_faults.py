@@ -310,6 +310,16 @@ def test_a_violated_constraint_is_named_although_the_gap_is_small():
         assert_optimal(problem, beta, weights=theta, intercept=b)
 
 
+def test_dual_variables_in_units_of_the_penalty_are_no_dual_point_of_a_group_lasso():
+    """C (y - t) and not y - t: the bounds are those of the multiple that is inside, and the function is the same."""
+    problem = make_problem(loss="squared", regularizer=HalfPower(1), C=0.2, intercept=False)
+    beta, theta, b = point(problem)
+    assert judge(problem, Answer(beta, theta, b)).passed
+    (finding,) = judge(problem, Answer(beta / problem.C, theta * problem.C, b)).findings
+    assert finding.fault == "infeasible", finding
+    assert "outside the domain of R*: only 0.2 times it is allowed" in finding.text
+
+
 @pytest.mark.parametrize("loss", ["squared", "logistic"])
 def test_stale_weights_are_named_also_where_some_of_them_agree(loss):
     """The kernels 2 and 3 have no weight, neither in the machine that was solved nor in the answer."""
