@@ -56,8 +56,8 @@ FAULTS: dict[str, str] = {
     "weights stuck at zero": "The point is optimal without the kernels of weight 0, some of which should come back.",
     "weights not optimal": "The machine is solved for these weights, which are not the best: the iteration over the "
     "weights ended early (fixed number of steps, a stopping rule on a signed change) or follows a wrong direction.",
-    "machine not solved": "The weights are right and dual_coef is not: the solver inside ended early, or returned "
-    "something else, such as scores.",
+    "machine not solved": "The weights are right, or nearly, and dual_coef is not: the solver inside ended early, saw "
+    "other samples or kernels, such as standardised ones, or returned something else, such as scores.",
     "inaccurate": "Close, but not within the tolerance: a loose inner tolerance, or `optimal_inaccurate` taken for "
     "optimal.",
     "not converged": "Far from the optimum.",
