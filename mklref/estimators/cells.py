@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from numbers import Number
 from typing import Any
 
@@ -54,10 +55,14 @@ _EMPTY = Reading("leave", note="it has no cells")
 
 
 def cells_of(column: Any, missing: Collection[str] = ()) -> Any:
-    """A column of a data frame as texts, None where a cell is missing; 2.0, which pandas makes of 2, as 2."""
+    """A column of a data frame as texts, None where a cell is missing; 2.0, which pandas makes of 2, as 2.
+
+    Durations are numbers of days, as dates are.
+    """
     absent = MISSING | {whole(token.strip().casefold()) for token in checked_words("missing", missing)}
 
     def text(cell: Any) -> str | None:
+        cell = cell / timedelta(days=1) if isinstance(cell, timedelta) else cell
         own = str(cell).strip()
         if whole(own.casefold()) in absent:
             return None

@@ -51,6 +51,7 @@ from mklref.model_selection import evaluate
         (["01/02/2020", "02/01/2020"], "date", "dmy", "date:mdy", "'01/02/2020' is read as day, month, year"),
         (["2020-01-31T08:15:00.250+02:00", "2020-02-01 9:00Z"], "date", "ymd", "", ""),
         (["8:15", "23:59:30"], "date", "time", "", ""),
+        ([pd.Timedelta(hours=6), pd.NaT, pd.Timedelta(days=2.5)], "number", ".", "", ""),
         (["20200131", "20200201"], "date", "ymd", "number", "'20200131' is read as year, month and day"),
         (["1.2.2020"] * 19 + ["soon"], "date", "dmy", "category", "1 cell is no date and counts as missing: 'soon'"),
         (["1,75 m", "1,8 m"], "number", ",m", "category", "all end in 'm', taken for a unit"),
@@ -364,6 +365,8 @@ def test_what_a_user_says_of_a_column_is_refused_where_no_cell_is_so_and_warned_
 
 def test_numbers_mean_the_same_as_integers_as_floats_and_beside_cells_of_any_notation():
     """pandas turns whole numbers into floats beside a missing cell, and floats have no decimal comma."""
+    durations = pd.Series(pd.to_timedelta([6.0, None, 60.0], unit="h"))
+    assert cells_of(durations).tolist() == ["0.25", None, "2.5"]  # days
     table = pd.DataFrame({"site": [1, 2, 3], "group": [7, 8, 8], "dose": ["0,5", "1,25", "2,125"], "day": 20200131})
     table["day"] += [0, 1, 1]
     encoder = TableEncoder({"site": "category", "group": "flag:8"}, missing=["-999"]).fit(table)
