@@ -83,6 +83,11 @@ class Recorder(Generic[R]):
         """Whether its time is over."""
         return self.left < 0.0
 
+    @property
+    def over(self) -> bool:
+        """Whether no further start may follow: the time is over, or the callback asked to stop, be it at a goal."""
+        return self.late or self.limit is Status.STOPPED
+
     def again(self) -> None:
         """From another start: `max_iter` counts anew."""
         self._first = len(self.records)

@@ -60,6 +60,8 @@ class RegularizationPath:
         return {name: getattr(self, name) for name in names}
 
     def __repr__(self) -> str:
+        if not len(self):
+            return "RegularizationPath(0 solutions)"
         (first, last), (before, after) = self.C[[0, -1]], self.selected[[0, -1]]
         ends = f"C from {first:.6g} to {last:.6g}, from {before} to {after} kernels"
         return f"RegularizationPath({len(self)} solutions, {ends})"

@@ -93,7 +93,7 @@ def settle(run: Run, problem: Problem, starts: Iterable[Iterator[GroupPoint]]) -
                     ends[-1 if count else len(ends) :] = [(current, ended or Status.STALLED)]
                     if ended is not None:
                         break
-                if ends[-1][1] in (Status.STOPPED, Status.TIME_LIMIT):
+                if run.recorder.over:
                     break
         except OutOfTime:
             ends[-1] = (ends[-1][0], Status.TIME_LIMIT)

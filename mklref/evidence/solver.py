@@ -123,7 +123,7 @@ def solve(
             run = _Run(point, method, tol, recorder)
             ends.append(run.iterate())
             run = None
-            if ends[-1].status in (EvidenceStatus.TIME_LIMIT, EvidenceStatus.STOPPED):
+            if recorder.over:
                 break
             recorder.again()
     return _lowest(ends)

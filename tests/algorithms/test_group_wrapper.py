@@ -208,6 +208,9 @@ def test_limits_and_the_callback_end_a_stationary_run():
     stopped = group_wrapper(problem, **further, callback=lambda record: seen.append(record) or 1)
     assert stopped.status is Status.STOPPED
     assert len(seen) == len(stopped.history) == 1
+    further["tol"] = 1e-3
+    enough = group_wrapper(problem, **further, callback=lambda record: record.measures["residual"] <= 1e-3)
+    assert (enough.status, len(enough.objectives)) == (Status.STATIONARY, 1)  # at a goal, too
     late = group_wrapper(problem, **further, max_time=1e-9)
     assert (late.status, len(late.objectives)) == (Status.TIME_LIMIT, 1)
 

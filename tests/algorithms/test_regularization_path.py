@@ -111,6 +111,8 @@ def test_the_callback_can_end_the_path():
 def test_time_ends_the_path_early():
     path = regularization_path(problem_for(Lp(1)), C=np.geomspace(1e3, 1e-2, 400), max_time=0.05)
     assert 1 <= len(path) < 400
+    none = regularization_path(problem_for(Lp(1)), C=COSTS, max_time=1e-9)
+    assert (len(none), repr(none)) == (0, "RegularizationPath(0 solutions)")
 
 
 @pytest.mark.parametrize(

@@ -187,6 +187,9 @@ def test_limits_and_callbacks():
     assert stopped.status is EvidenceStatus.STOPPED
     assert stopped.history == tuple(seen)
     assert stopped.objective == seen[1].objective
+    enough = solve(problem, restarts=3, callback=lambda record: record.residual <= 1e-6)  # at a goal, too
+    assert enough.status is EvidenceStatus.STATIONARY
+    assert len(enough.restart_objectives) == 1
     assert "not convex" in EvidenceStatus.STATIONARY.value
 
 
