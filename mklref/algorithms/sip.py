@@ -100,7 +100,7 @@ def lp_master(cuts: Sequence[Point], theta: Array, p: float, best: float, unit: 
 
 
 def simplex_master(cuts: Sequence[Point], theta: Array, p: float, best: float, unit: float) -> Master:
-    """The same for p next to 1, by the linear program over the simplex: D and e would be rounding of a plane."""
+    """The same for p so near to 1 that the linear program over the simplex is as good: the cone is then rounding."""
     found = linear_master(cuts, Master(best - unit, theta, np.ones(len(cuts))))
     if found is None:
         raise np.linalg.LinAlgError("the master has no minimiser to rounding")
@@ -112,34 +112,42 @@ def simplex_master(cuts: Sequence[Point], theta: Array, p: float, best: float, u
 def quadratic_master(slopes: Array, constants: Array, z: Array, p: float) -> tuple[Array, Array]:
     """Minimise t subject to constants + slopes theta <= t, 0 <= theta <= 1 and the norm expanded at z.
 
-    With ||z||_p = 1 the expanded norm is a ball in other units, ||D theta - e||_2 <= 1 for D = (p-1) z^{p/2-1} and
-    e = (p-2) z^{p/2}. Mehrotra's predictor and corrector solve the program of this cone in about ten steps, with two
-    kernels as with a thousand; points that follow the barrier inside the ball crawl along it when kernels are many.
+    In x = theta - z, with ||z||_p = 1, the expanded norm is 1/4 ||D x||_2^2 <= -a'x for D = sqrt(2(p-1)) z^{p/2-1} and
+    a = z^{p-1}, next to p = 1 nearly a half-space. That is (c - a'x/c, c + a'x/c, D x) in Q for any c, here one of the
+    size of D x. Mehrotra's predictor and corrector solve the program of this cone in about ten steps, with two kernels
+    as with a thousand; points that follow the barrier inside the ball crawl along it when kernels are many.
 
     Returned are the weights (M,) and the multipliers of the cuts (k,), scaled to the sum 1; `LinAlgError` where to
     rounding there is no minimiser.
     """
     M, k = len(z), len(constants)
     m = k + 2 * M
-    D, e = (p - 1.0) * z ** (0.5 * p - 1.0), (p - 2.0) * z ** (0.5 * p)
-    G = np.zeros((m + 1 + M, M + 1))  # s = h - G x in the cone, x = (theta, t)
-    G[:k, :M], G[:k, M] = slopes, -1.0
-    G[range(k, k + M), range(M)], G[range(k + M, m), range(M)], G[range(m + 1, m + 1 + M), range(M)] = -1.0, 1.0, -D
-    h = np.concatenate([-constants, np.zeros(M), np.ones(M), [1.0], -e])
-    one = np.append(np.ones(m + 1), np.zeros(M))
-    x = np.append(z, float((constants + slopes @ z).max()) + 1.0)
+    c = np.sqrt(p - 1.0) / p
+    a, D = z ** (p - 1.0), np.sqrt(2.0 * (p - 1.0)) * z ** (0.5 * p - 1.0)
+    heights = constants + slopes @ z
+    fall = slopes[heights.argmax()] @ z * a  # x and t are counted along the sphere, where cuts differ: t - fall'x
+    cost = np.append(fall, 1.0)
+    G = np.zeros((m + 2 + M, M + 1))  # s = h - G x in the cone, x = (theta - z, t - fall'x)
+    G[:k, :M], G[:k, M], G[m, :M], G[m + 1, :M] = slopes - fall, -1.0, a / c, -a / c
+    G[range(k, k + M), range(M)], G[range(k + M, m), range(M)], G[range(m + 2, m + 2 + M), range(M)] = -1.0, 1.0, -D
+    h = np.concatenate([-heights, z, 1.0 - z, [c, c], np.zeros(M)])
+    one = np.append(np.ones(m + 1), np.zeros(M + 1))
+    x = np.append(np.zeros(M), float(heights.max()) + 1.0)
     s = h - G @ x
-    s[: m + 1] = np.maximum(s[: m + 1], _FIRST_SLACK)
-    s[m] += 1.0
+    s[:m] = np.maximum(s[:m], _FIRST_SLACK)
+    s[m] += c
     u = quotient(one, s, m)  # the multipliers
+    tilt = np.inf
     for _ in range(_MOST_STEPS):
         missed, slope, gap = G @ x + s - h, G.T @ u, float(s @ u)
-        slope[M] += 1.0
-        if max(gap, 10.0 * np.abs(missed).max(), np.abs(slope * np.append(z, 1.0)).max()) <= _INNER:
-            return np.maximum(x[:M], 0.0), u[:k] / u[:k].sum()
+        slope += cost
+        before, tilt = tilt, float(np.abs(slope * np.append(z, 1.0)).max())
+        if max(gap, 10.0 * np.abs(missed).max()) <= _INNER and (tilt <= _INNER or tilt >= before):  # which is rounding
+            return np.maximum(z + x[:M], 0.0), u[:k] / u[:k].sum()
         W = Scaling.of(s, u, m)
         centre = W.times(u)
-        dense = np.vstack([G[:k] / W.d[:k, None], np.sqrt(2.0) / W.eta * np.append(D * W.w[1:], 0.0)])
+        cone = np.append((W.w[0] + W.w[1]) / c * a + D * W.w[2:], 0.0)
+        dense = np.vstack([G[:k] / W.d[:k, None], np.sqrt(2.0) / W.eta * cone])
         hessian = dense.T @ dense  # G'W^{-2}G: the bounds and D are diagonal
         hessian[range(M), range(M)] += W.d[k : k + M] ** -2 + W.d[k + M :] ** -2 + (D / W.eta) ** 2
         step = partial(_newton, G, hessian, W, missed, slope)

@@ -74,10 +74,18 @@ def test_many_kernels_most_of_them_useless():
 
 
 def test_next_to_1_the_master_of_sip_is_that_of_silp():
-    """Where (p - 1) z^{p/2 - 1} is rounding beside (p - 2) z^{p/2} the norm is no ball: gaps of 0.1 remain."""
+    """Where sqrt(p - 1) is rounding the norm is no cone: gaps of 0.1 remain."""
     problem = make_problem(seed=0, n=24, M=4, degenerate="duplicated_kernel", regularizer=mklref.Lp(1.0 + 1e-9))
     solution = algorithms.sip(problem, max_iter=50)
     assert complaints(problem, solution, 1e-4, mklref.solve(problem).certificate) == []
+
+
+@pytest.mark.parametrize("above", [1e-6, 1e-5])
+def test_near_1_the_master_of_sip_loses_no_digit(above):
+    """As the ball ||(p-1) z^{p/2-1} theta - (2-p) z^{p/2}|| <= 1 its cone was rounding at gaps of 1e-5 to 1e-2."""
+    problem = make_problem(seed=0, n=24, M=4, regularizer=mklref.Lp(1.0 + above))
+    solution = algorithms.sip(problem, tol=1e-6, max_iter=50)
+    assert complaints(problem, solution, 1e-6, mklref.solve(problem, tol=1e-9).certificate) == []
 
 
 @pytest.mark.parametrize(("name", "p"), [("silp", 1.0), ("sip", 1.0001)])
