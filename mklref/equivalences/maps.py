@@ -32,6 +32,9 @@ from mklref.solution import Solution, in_domain
 
 R = TypeVar("R", bound=reg.Regularizer)
 
+_ROUNDED = 1e-10
+"""Share of R that the rounding of a parameter may change."""
+
 
 class Carried(NamedTuple):
     """A solution of the problem on the left, as a point of the problem on the right."""
@@ -105,7 +108,7 @@ def _rescaled(problem: Problem, solution: Solution, regularizer: reg.Regularizer
         term = f"{problem.intercept_cost:g} b of {problem.loss}"
         raise NotApplicable(f"this map rescales C, which does not rescale the term {term}{around}.")
     right = _right(problem, C=factor * problem.C, regularizer=regularizer)
-    with np.errstate(over="ignore", divide="ignore"):
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         beta, theta = factor * solution.dual_coef, solution.weights / factor
     return _within_float64(Carried(right, beta, theta, solution.intercept), factor)
 
@@ -212,17 +215,19 @@ def elastic_net_to_tikhonov(problem: Problem, solution: Solution) -> Carried:
     """
     net, solution = _left(problem, solution, reg.ElasticNet)
     _require_form(net, "ivanov")
-    c = net.lam + (1.0 - net.lam) * float(block_norms(problem, solution).sum())
-    return _rescaled(problem, solution, _net(net.lam / c, "tikhonov"), 1.0 / c)
+    rho = block_norms(problem, solution)
+    c = net.lam + (1.0 - net.lam) * float(rho.sum())
+    return _rescaled(problem, solution, _net(net.lam / c, "tikhonov", rho), 1.0 / c)
 
 
 def elastic_net_to_ivanov(problem: Problem, solution: Solution) -> Carried:
     """The inverse: Tikhonov (C, lam) is Ivanov (C c, lam c) with c = S/(1 - lam + lam S), S = sum rho."""
     net, solution = _left(problem, solution, reg.ElasticNet)
     _require_form(net, "tikhonov")
-    total = float(block_norms(problem, solution).sum())
+    rho = block_norms(problem, solution)
+    total = float(rho.sum())
     c = total / (1.0 - net.lam + net.lam * total)
-    return _rescaled(problem, solution, _net(net.lam * c, "ivanov"), c)
+    return _rescaled(problem, solution, _net(net.lam * c, "ivanov", rho), c)
 
 
 def _require_form(net: reg.ElasticNet, form: str) -> None:
@@ -230,13 +235,14 @@ def _require_form(net: reg.ElasticNet, form: str) -> None:
         raise NotApplicable(f"this map leads from the {form} form of the elastic net; this is {net}.")
 
 
-def _net(lam: float, form: str) -> reg.ElasticNet:
-    """With rho beyond float64, lam' rounds to an end of (0, 1), at which there is no elastic net."""
-    if not 0.0 < lam < 1.0:
-        raise NotApplicable(
-            f"lam' = {lam:.17g} is not inside (0, 1) in float64: the norms of the functions are extreme."
-        )
-    return reg.ElasticNet(lam, form)
+def _net(lam: float, form: str, rho: Array) -> reg.ElasticNet:
+    """With extreme rho, lam' rounds to an end of (0, 1), where no elastic net is, or so near to 1 that R is another."""
+    beside = [np.nextafter(lam, end) for end in (0.0, 1.0)]
+    if beside[0] > 0.0 and beside[1] < 1.0:
+        least, most = sorted(reg.ElasticNet(float(near), form).value(rho) for near in beside)
+        if most - least <= _ROUNDED * most:
+            return reg.ElasticNet(lam, form)
+    raise NotApplicable(f"lam' = {lam:.17g} is rounded to 0, or next to 1: the norms of the functions are extreme.")
 
 
 def nu_to_fixed_margin(problem: Problem, solution: Solution) -> Carried:
@@ -250,7 +256,7 @@ def nu_to_fixed_margin(problem: Problem, solution: Solution) -> Carried:
     if not margin > 0.0:
         raise NotApplicable(f"the margin r = {margin:.3g} is not positive: no fixed margin fits; choose a larger nu.")
     block_norms(problem, solution)
-    with np.errstate(over="ignore", divide="ignore"):
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         factor, scale = margin ** (1.0 - d), float(1.0 / margin)
         theta = margin ** (d - 2.0) * solution.weights
     right = _right(problem, loss=DensityLevelSet(), intercept=False, C=float(factor * problem.C))
@@ -261,9 +267,9 @@ def fixed_margin_to_nu(problem: Problem, solution: Solution) -> Carried:
     """The inverse, with r = (1'beta)^{-1/(d-1)}: C/(1'beta) is 1/(nu n)."""
     solution, d = _require_one_class(problem, solution, DensityLevelSet)
     total = np.float64(solution.dual_coef.sum())
-    if not total > 0.0:
-        raise NotApplicable(f"the dual variables sum to {total:.3g}: beta = 0 has no margin r = (1'beta)^(-1/(d-1)).")
-    with np.errstate(over="ignore", divide="ignore"):
+    if not (total > 0.0 and np.any(solution.weights * problem.kernels.norms(solution.dual_coef))):
+        raise NotApplicable(f"f = 0, or dual variables of sum {total:.3g}, have no margin r = (1'beta)^(-1/(d-1)).")
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
         margin = float(total ** (-1.0 / (d - 1.0)))
         theta = np.float64(margin) ** (2.0 - d) * solution.weights
     right = _right(problem, loss=OneClass(), intercept=True, C=float(problem.C / total))

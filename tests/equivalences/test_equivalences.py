@@ -367,6 +367,21 @@ def test_what_leaves_float64_is_named():
         _within_float64(Carried(problem, np.ones(8), np.full(2, np.inf), 0.0), 1e210)
 
 
+def test_a_net_whose_share_of_the_norms_is_rounding_is_another_one():
+    """c = lam + (1-lam) sum rho: where it is lam but for 1e-12, 1 - lam' has four digits, and R' as many."""
+    problem, solution = solved_with(LOSSES[3], ElasticNet(0.3, "ivanov"))
+
+    def carried(size):
+        point = replace(solution, dual_coef=size * solution.dual_coef, intercept=size * solution.intercept)
+        return equivalences.elastic_net_to_tikhonov(problem.replace(y=size * problem.y), point)
+
+    right = carried(1e-4)
+    gap = certify(right.problem, right.dual_coef, weights=right.weights, intercept=right.intercept).relative_gap
+    assert gap <= 3.0 * solution.certificate.relative_gap + 1e-10
+    with pytest.raises(NotApplicable, match="next to 1: the norms of the functions are extreme"):
+        carried(1e-12)
+
+
 def test_no_margin_where_it_is_rounding():
     """Samples that surround the origin: P* = 0, and an intercept of -1e-17 is no margin."""
     half = np.random.default_rng(0).normal(size=(6, 2))
@@ -379,8 +394,18 @@ def test_no_margin_where_it_is_rounding():
 
 def test_no_margin_where_the_dual_point_is_zero():
     problem, solution = solved_with(mklref.DensityLevelSet(), Lp(2), intercept=False)
-    with pytest.raises(NotApplicable, match=r"beta = 0 has no margin"):
+    with pytest.raises(NotApplicable, match=r"of sum 0, have no margin"):
         equivalences.fixed_margin_to_nu(problem, replace(solution, dual_coef=np.zeros(N)))
+    nothing = problem.replace(kernels=0.0 * problem.kernels.dense())
+    with pytest.raises(NotApplicable, match="f = 0, or dual variables of sum 8, have no margin"):
+        equivalences.fixed_margin_to_nu(nothing, mklref.solve(nothing))
+
+
+def test_a_margin_beyond_float64_does_not_warn():
+    """r = (1'beta)^{-2001}, and a weight of 0."""
+    problem, solution = solved_with(mklref.DensityLevelSet(), Power(1.001), intercept=False, C=0.01)
+    with pytest.raises(NotApplicable, match="out of float64"):
+        equivalences.fixed_margin_to_nu(problem, replace(solution, weights=np.array([0.0, 1.0, 1.0, 1.0])))
 
 
 def test_a_solution_of_another_problem_is_refused():
