@@ -57,7 +57,11 @@ def _interval(value: float, variance: Callable[[float], float]) -> Measure:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Predictions for samples that the model had not seen, and the truth."""
+    """Predictions for samples that the model had not seen, and the truth.
+
+    A splitter may have a sample predicted several times, which tells no more of it than once. With r_i predictions of
+    sample i, n predictions count in all intervals as (sum_i r_i)^2 / sum_i r_i^2 independent ones (Kish 1965).
+    """
 
     truth: Any
     """(n,)."""
@@ -75,10 +79,16 @@ class Evaluation:
     interrupted: bool = False
     """Whether Ctrl-C came first: some parts are missing, or were predicted by a search that was not finished."""
 
+    def _independent(self, among: Any = slice(None)) -> float:
+        """As how many independent predictions those of this class, or all, count."""
+        rows = np.arange(len(self.truth)) if self.rows is None else self.rows
+        _, r = np.unique(rows[among], return_counts=True)
+        return float(r.sum() ** 2 / (r @ r))
+
     @property
     def accuracy(self) -> Measure:
         """The share of right classes p, with Wilson's interval (1927): all q with |p - q| <= z sqrt(q (1 - q)/n)."""
-        n, p = len(self.truth), float(np.mean(self.truth == self.predicted))
+        n, p = self._independent(), float(np.mean(self.truth == self.predicted))
         z = Z * Z / n
         middle, half = (p + z / 2.0) / (1.0 + z), Z * np.sqrt(p * (1.0 - p) / n + z / (4.0 * n)) / (1.0 + z)
         return Measure(p, min(p, max(0.0, float(middle - half))), max(p, min(1.0, float(middle + half))))
@@ -102,7 +112,9 @@ class Evaluation:
         """
         table = self.confusion
         counts = table.sum(axis=1)
-        n, found = counts[counts > 0], np.diagonal(table)[counts > 0]
+        there = counts > 0
+        found = np.diagonal(table)[there] / counts[there]
+        n = np.array([self._independent(self.truth == kind) for kind in self.classes[there]])
         knots = np.unique([-1.0 / n, 1.0 / n])
         means = np.clip(0.5 + 0.5 * np.outer(knots, n), 0.0, 1.0).mean(axis=1)
 
@@ -110,7 +122,7 @@ class Evaluation:
             q = np.clip(0.5 + 0.5 * np.interp(A, means, knots) * n, 0.0, 1.0)
             return float(np.sum(q * (1.0 - q) / n)) / len(n) ** 2
 
-        return _interval(float(np.mean(found / n)), variance)
+        return _interval(float(np.mean(found)), variance)
 
     @property
     def auc(self) -> Measure | None:
@@ -122,12 +134,12 @@ class Evaluation:
         if self.scores is None or self.scores.ndim > 1 or len(self.classes) != 2:
             return None
         positive = self.truth == self.classes[1]
-        n1, n0 = int(positive.sum()), int((~positive).sum())
-        if not (n1 and n0):
-            return None
         zeros, ones = np.sort(self.scores[~positive]), self.scores[positive]
+        if not (len(zeros) and len(ones)):
+            return None
         pairs = sum(int(np.searchsorted(zeros, ones, side).sum()) for side in ("left", "right"))  # a tie is half of one
-        a = pairs / (2 * n1 * n0)
+        a = pairs / (2 * len(ones) * len(zeros))
+        n1, n0 = self._independent(positive), self._independent(~positive)
 
         def variance(A: float) -> float:
             q1, q2 = A / (2.0 - A), 2.0 * A * A / (1.0 + A)
@@ -138,15 +150,19 @@ class Evaluation:
     @property
     def r2(self) -> Measure:
         """1 - the share of the variance that is left, with percentiles of a seeded bootstrap; nan if there was none."""
-        rng, n = np.random.default_rng(0), len(self.truth)
         size = float(max(np.abs(self.truth).max(), np.abs(self.predicted).max())) or 1.0  # R^2 has no unit, squares do
         truth, predicted = self.truth / size, self.predicted / size
-        values = []
+        each = np.arange(len(truth)) if self.rows is None else self.rows
+        _, first, sample = np.unique(each, return_index=True, return_inverse=True)
+        sample = first.argsort().argsort()[sample]  # in the order of their first prediction
+        r, errors, targets = np.bincount(sample), np.bincount(sample, (truth - predicted) ** 2), truth[np.sort(first)]
+        rng, n, values = np.random.default_rng(0), len(first), []
         for rows in row_blocks(_DRAWS, n):  # all draws at once take 16 kB a sample, five times
             drawn = rng.integers(n, size=(len(range(_DRAWS)[rows]), n))
-            y, t = truth[drawn], predicted[drawn]
-            spread = np.sum((y - y.mean(axis=1, keepdims=True)) ** 2, axis=1)
-            values += (1.0 - np.sum((y - t) ** 2, axis=1)[spread > 0.0] / spread[spread > 0.0]).tolist()
+            y, w = targets[drawn], r[drawn]
+            middle = np.sum(w * y, axis=1, keepdims=True) / np.sum(w, axis=1, keepdims=True)
+            spread = np.sum(w * (y - middle) ** 2, axis=1)
+            values += (1.0 - np.sum(errors[drawn], axis=1)[spread > 0.0] / spread[spread > 0.0]).tolist()
         if not values:
             return Measure(np.nan, np.nan, np.nan)
         whole = 1.0 - float(np.sum((truth - predicted) ** 2) / np.sum((truth - truth.mean()) ** 2))
@@ -156,8 +172,8 @@ class Evaluation:
     def absolute_error(self) -> Measure:
         """The mean distance of prediction and truth, with its normal interval."""
         values = np.abs(self.truth - self.predicted)
-        mean, size = float(values.mean()), float(values.max()) or 1.0
-        half = Z * size * float((values / size).std(ddof=1)) / np.sqrt(len(values)) if len(values) > 1 else np.inf
+        mean, size, n = float(values.mean()), float(values.max()) or 1.0, self._independent()
+        half = Z * size * float((values / size).std(ddof=1)) / np.sqrt(n) if n > 1.0 else np.inf
         return Measure(mean, float(max(0.0, mean - half)), float(mean + half))
 
     @property
@@ -178,7 +194,7 @@ class Evaluation:
         return self.balanced_accuracy.low > by_chance or self.accuracy.low > self.baseline_accuracy
 
     def __str__(self) -> str:
-        n = len(self.truth)
+        n = len(self.truth) if self.rows is None else len(np.unique(self.rows))
         if self.classes is None:
             return (
                 f"on {n} samples not seen: R^2 {self.r2}, mean absolute error {_short(self.absolute_error)}; always "

@@ -1,4 +1,4 @@
-"""What predictions are made of, measures and intervals, how often a kernel is chosen, targets and orders of samples."""
+"""What predictions are made of, measures and intervals, how often a kernel is chosen, and targets."""
 
 from __future__ import annotations
 
@@ -180,6 +180,22 @@ def test_each_interval_is_that_of_its_definition(rng, monkeypatch):
     assert peak < 1e8
 
 
+def test_a_sample_that_is_predicted_several_times_counts_once(rng):
+    """As by `RepeatedKFold`; of 9 predictions of 5 samples, 5, 1, 1, 1 and 1 of each, 81/29 count."""
+    t, rows = rng.normal(size=40), rng.permutation(40)
+    fields = t > 0.0, t + rng.normal(size=40) > 0.0, t > 9.0, t + rng.normal(size=40), np.array([False, True]), rows
+    numbers = t, t + rng.normal(size=40), np.zeros(40), None, None, rows
+    for each, names in [(fields, ("accuracy", "balanced_accuracy", "auc")), (numbers, ("r2", "absolute_error"))]:
+        once = Evaluation(*each)
+        more = Evaluation(*(x if x is None or len(x) == 2 else np.tile(x, 9) for x in each))
+        for name in names:
+            # The deviation of absolute errors has one less than 40 in its denominator, and one less than 360.
+            assert getattr(more, name) == pytest.approx(getattr(once, name), rel=2e-2), name
+        assert str(more).startswith("on 40 samples not seen")
+    right = Evaluation(*np.ones((3, 9)), None, np.arange(2), np.array([0, 0, 0, 0, 0, 1, 2, 3, 4]))
+    assert right.accuracy.low == pytest.approx(1.0 / (1.0 + norm.ppf(0.975) ** 2 * 29 / 81))
+
+
 @pytest.mark.parametrize(("area", "sizes"), [(0.5, (8, 8)), (0.7, (30, 15)), (0.9, (12, 30)), (0.97, (8, 8))])
 def test_nineteen_of_twenty_intervals_hold_the_area_under_the_curve(area, sizes, rng):
     """Of exponential scores, for which the deviation of Hanley and McNeil is exact; 250 draws, four deviations off."""
@@ -359,27 +375,6 @@ def test_classes_of_the_types_of_pandas_stay_what_they_are(three_classes, dtype)
         model = MKLClassifier("linear").fit(X, given)
         assert model.classes_.dtype == y.dtype.numpy_dtype
         assert model.classes_.tolist() == [y[0], y[1]]
-
-
-def test_weights_and_groups_in_another_order_than_their_samples_are_refused(three_classes):
-    X, y, _ = three_classes
-    ids = [f"s{i}" for i in range(36)]
-    frame, turned = pd.DataFrame(X, index=ids).rename(columns=str), pd.Series(np.arange(36) % 4, index=ids[::-1])
-    model, search = MKLClassifier("linear"), MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], cv=GroupKFold(3))
-    for name, use in (
-        ("sample_weight", lambda: model.fit(frame, y, turned)),
-        ("sample_weight", lambda: model.fit(X, pd.Series(y, index=ids), turned)),
-        ("sample_weight", lambda: MKLOneClass("linear").fit(frame, None, turned)),
-        ("groups", lambda: search.fit(frame, y, groups=turned)),
-        ("groups", lambda: evaluate(model, frame, y, test=GroupKFold(3), groups=turned)),
-        ("sample_weight", lambda: stability(model, frame, y, fits=2, params={"sample_weight": turned})),
-        ("sample_weight", lambda: evaluate(LinearSVC(), frame, y, params={"sample_weight": turned})),
-    ):
-        with pytest.raises(InvalidInput, match=f"(X|y) and {name} have their samples in different orders"):
-            use()
-    np.testing.assert_array_equal(
-        model.fit(frame, y, turned[::-1]).dual_coef_, model.fit(X, y, turned[::-1]).dual_coef_
-    )
 
 
 @pytest.mark.parametrize("method", ["predict", "decision_function"])

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.model_selection import cross_val_score
+from sklearn.model_selection import GroupKFold, cross_val_score
+from sklearn.svm import LinearSVC
 
 from mklref import Problem
-from mklref.estimators import MKLClassifier, MKLRegressor
+from mklref.estimators import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor
 from mklref.evidence import EvidenceProblem
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidTarget
 from mklref.kernels import stack
-from mklref.model_selection import evaluate
+from mklref.model_selection import evaluate, stability
 
 N = 16
 
@@ -172,3 +173,24 @@ def test_estimators_take_the_names_of_a_stack(X):
     model.predict([K.iloc[:4] for K in grams])
     with pytest.raises(InvalidInput, match=r"column 0 of X\[0\] is 's15', training sample 0 is 's0'"):
         model.predict([K.iloc[:4, ::-1] for K in grams])
+
+
+def test_weights_and_groups_in_another_order_than_their_samples_are_refused(three_classes):
+    X, y, _ = three_classes
+    ids = [f"s{i}" for i in range(36)]
+    frame, turned = pd.DataFrame(X, index=ids).rename(columns=str), pd.Series(np.arange(36) % 4, index=ids[::-1])
+    model, search = MKLClassifier("linear"), MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], cv=GroupKFold(3))
+    for name, use in (
+        ("sample_weight", lambda: model.fit(frame, y, turned)),
+        ("sample_weight", lambda: model.fit(X, pd.Series(y, index=ids), turned)),
+        ("sample_weight", lambda: MKLOneClass("linear").fit(frame, None, turned)),
+        ("groups", lambda: search.fit(frame, y, groups=turned)),
+        ("groups", lambda: evaluate(model, frame, y, test=GroupKFold(3), groups=turned)),
+        ("sample_weight", lambda: stability(model, frame, y, fits=2, params={"sample_weight": turned})),
+        ("sample_weight", lambda: evaluate(LinearSVC(), frame, y, params={"sample_weight": turned})),
+    ):
+        with pytest.raises(InvalidInput, match=f"(X|y) and {name} have their samples in different orders"):
+            use()
+    np.testing.assert_array_equal(
+        model.fit(frame, y, turned[::-1]).dual_coef_, model.fit(X, y, turned[::-1]).dual_coef_
+    )
