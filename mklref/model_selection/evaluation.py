@@ -254,7 +254,8 @@ def evaluate(
         A model that predicts no target, or params that are no mapping.
     InvalidInput, InvalidParameter
         Targets, weights or groups of another number or shape than the samples; a share outside of (0, 1), or classes
-        that are too small to be held out; predictions or scores that are not one for each sample, or not finite.
+        that are too small to be held out; folds that are tested on samples that they are trained on; predictions or
+        scores that are not one for each sample, or not finite.
     Interrupted
         Ctrl-C came before the first part was finished.
 
@@ -269,6 +270,9 @@ def evaluate(
     X, y, groups = samples_of(model, X, y, params, groups)
     classifies = is_classifier(model)
     splits = splits_of(_cv(test, classifies, random_state), y, groups, f"test = {shown(test)}", classifies=classifies)
+    for f, (train, rows) in enumerate(splits):
+        if len(seen := np.intersect1d(train, rows)):
+            raise InvalidParameter(f"test = {shown(test)} tests fold {f} on sample {seen[0]}, which it is trained on.")
     if classifies:
         warn_of_classes((y[train], y[rows]) for train, rows in splits)
     tasks = [(model, X, y, train, rows, params) for train, rows in splits]
