@@ -80,10 +80,13 @@ def test_next_to_1_the_master_of_sip_is_that_of_silp():
     assert complaints(problem, solution, 1e-4, mklref.solve(problem).certificate) == []
 
 
-@pytest.mark.parametrize("above", [1e-6, 1e-5])
-def test_near_1_the_master_of_sip_loses_no_digit(above):
-    """As the ball ||(p-1) z^{p/2-1} theta - (2-p) z^{p/2}|| <= 1 its cone was rounding at gaps of 1e-5 to 1e-2."""
-    problem = make_problem(seed=0, n=24, M=4, regularizer=mklref.Lp(1.0 + above))
+@pytest.mark.parametrize(("seed", "C", "above"), [(0, 1.0, 1e-6), (0, 1.0, 1e-5), (5, 100.0, 1e-5)])
+def test_near_1_the_master_of_sip_loses_no_digit(seed, C, above):
+    """As the ball ||(p-1) z^{p/2-1} theta - (2-p) z^{p/2}|| <= 1 its cone was rounding at gaps of 1e-5 to 1e-2.
+
+    With C = 100 what is left of G'u + cost is rounding before it is small.
+    """
+    problem = make_problem(seed=seed, n=24, M=4, C=C, regularizer=mklref.Lp(1.0 + above))
     solution = algorithms.sip(problem, tol=1e-6, max_iter=50)
     assert complaints(problem, solution, 1e-6, mklref.solve(problem, tol=1e-9).certificate) == []
 
