@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from mklref._typing import Array
 from mklref.algorithms.base import Run, algorithm
@@ -147,10 +148,10 @@ def quadratic_master(slopes: Array, constants: Array, z: Array, p: float) -> tup
         W = Scaling.of(s, u, m)
         centre = W.times(u)
         cone = np.append((W.w[0] + W.w[1]) / c * a + D * W.w[2:], 0.0)
-        dense = np.vstack([G[:k] / W.d[:k, None], np.sqrt(2.0) / W.eta * cone])
-        hessian = dense.T @ dense  # G'W^{-2}G: the bounds and D are diagonal
-        hessian[range(M), range(M)] += W.d[k : k + M] ** -2 + W.d[k + M :] ** -2 + (D / W.eta) ** 2
-        step = partial(_newton, G, hessian, W, missed, slope)
+        rest = np.sqrt(W.d[k : k + M] ** -2 + W.d[k + M :] ** -2 + (D / W.eta) ** 2)  # bounds and D are diagonal
+        dense = np.vstack([G[:k] / W.d[:k, None], np.sqrt(2.0) / W.eta * cone, np.eye(M, M + 1) * rest[:, None]])
+        root = np.asarray(np.linalg.qr(dense, mode="r"))  # of G'W^{-2}G, which has half of its digits
+        step = partial(_newton, G, root, W, missed, slope)
         _, ds, du = step(-centre)
         length = min(longest(s, ds, m), longest(u, du, m))
         left = max(float((s + length * ds) @ (u + length * du)), 0.0)
@@ -161,10 +162,11 @@ def quadratic_master(slopes: Array, constants: Array, z: Array, p: float) -> tup
     raise np.linalg.LinAlgError("the master has no minimiser to rounding")
 
 
-def _newton(G: Array, hessian: Array, W: Scaling, missed: Array, slope: Array, wanted: Array) -> tuple[Array, ...]:
+def _newton(G: Array, root: Array, W: Scaling, missed: Array, slope: Array, wanted: Array) -> tuple[Array, ...]:
     """The step (dx, ds, du) with G dx + ds = -missed, G'du = -slope and W du + W^{-1} ds = wanted."""
     right = W.divide(W.divide(missed) + wanted)
-    dx = np.asarray(-np.linalg.solve(hessian, slope + G.T @ right), dtype=float)
+    half = solve_triangular(root, slope + G.T @ right, trans="T", check_finite=False)
+    dx = -solve_triangular(root, half, check_finite=False)
     du = W.divide(W.divide(G @ dx)) + right
     return dx, -missed - G @ dx, du
 

@@ -91,6 +91,15 @@ def test_near_1_the_master_of_sip_loses_no_digit(seed, C, above):
     assert complaints(problem, solution, 1e-6, mklref.solve(problem, tol=1e-9).certificate) == []
 
 
+def test_near_1_kernels_may_differ_by_orders_of_magnitude():
+    """G'W^{-2}G is then singular in float64, its root is not."""
+    problem = make_problem(seed=29, n=12, M=12, loss="squared", C=100.0, regularizer=mklref.Lp(1.0 + 1e-5))
+    scales = 10.0 ** np.random.default_rng(29).integers(-8, 9, 12)
+    problem = problem.replace(kernels=scales[:, None, None] * problem.kernels.dense())
+    solution = algorithms.sip(problem, tol=1e-5, max_iter=50)
+    assert complaints(problem, solution, 1e-5, mklref.solve(problem, tol=1e-9).certificate) == []
+
+
 @pytest.mark.parametrize(("name", "p"), [("silp", 1.0), ("sip", 1.0001)])
 def test_the_mixture_of_the_cuts_ends_a_run_without_another_machine(name, p):
     """Where it is no proof it is no iteration either."""
