@@ -14,9 +14,9 @@ from sklearn.metrics import balanced_accuracy_score, r2_score, roc_auc_score
 from sklearn.model_selection import GroupKFold, KFold, cross_validate
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import SVC
 
-from mklref import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor, model_selection, plotting
+from mklref import MKLClassifier, MKLClassifierCV, MKLOneClass, MKLRegressor
 from mklref.datasets import load
 from mklref.estimators import blocks, factors
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidTarget, InvalidType, MKLWarning
@@ -315,32 +315,6 @@ def test_a_data_set_keeps_the_names_of_its_columns_where_its_rows_are_chosen():
     model = MKLClassifier("on(petal, [petal*], linear)", tol=1e-2)
     assert evaluate(model, data, data.y == "setosa").accuracy.value > 0.8
     assert stability(model, data, data.y == "setosa", fits=2).names == model.fit(data, data.y == "setosa").kernel_names_
-
-
-def test_stability_counts_how_often_a_kernel_is_chosen(three_classes):
-    pytest.importorskip("matplotlib")
-    X, y, _ = three_classes
-    model = make_pipeline(StandardScaler(), MKLClassifier("per_variable(linear, rbf(1))", tol=1e-2))
-    found = stability(model, X, y == "top", fits=5, n_jobs=2)
-    again = stability(model[-1], StandardScaler().fit_transform(X), y == "top", fits=5)
-    np.testing.assert_array_equal(found.weights, again.weights)
-    assert found.weights.shape == (5, 6)
-    groups = found.by_group()
-    assert groups.names == ("x0", "x1", "x2")
-    assert groups.chosen[1] == 1.0 == max(groups.chosen)
-    assert str(groups).splitlines()[1].split()[:2] == ["x1", "1.00"]
-    assert found.plot(most=4).get_xlabel() == "share of 5 fits, and weight (the 4 chosen most often of 6)"
-    fitted = model.fit(X, y == "top")
-    ax = plotting.contributions(fitted[-1], fitted[0].transform(X), by="group", labels=y)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["low", "mid", "top"]
-    for wrong in ({"fits": 1}, {"share": 1.0}):
-        with pytest.raises(InvalidParameter):
-            stability(model, X, y, **wrong)
-    with pytest.raises(InvalidParameter, match=r"share = 0\.999 cannot cut 36 samples: .*another share"):
-        stability(model, X, y, share=0.999)
-    with pytest.raises(InvalidType, match="model is LinearSVC, which learns no kernel weights; give MKLClassifier"):
-        stability(LinearSVC(), X, y)
-    assert model_selection.stability is stability
 
 
 def test_metadata_are_routed(three_classes):

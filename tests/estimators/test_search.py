@@ -1,4 +1,4 @@
-"""Searches: the results of refitting every fold, kernels of folds from their definition, rules, what is refused."""
+"""Searches: the results of refitting every fold, kernels of folds from their definition, rules; and stability."""
 
 from __future__ import annotations
 
@@ -12,8 +12,11 @@ import pytest
 from sklearn.datasets import load_iris
 from sklearn.metrics import make_scorer, max_error
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, PredefinedSplit
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.svm import LinearSVC
 
-from mklref import ElasticNet, MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
+from mklref import ElasticNet, MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV, model_selection, plotting
 from mklref.estimators.gram import part, unexplained
 from mklref.exceptions import (
     ConstantKernelWarning,
@@ -25,6 +28,7 @@ from mklref.exceptions import (
 )
 from mklref.kernels import parse
 from mklref.kernels.transforms import Normalizer
+from mklref.model_selection import stability
 
 SPECIFICATION = "linear, rbf(1..4, 2)"
 NAMES = ("linear", "rbf:1", "rbf:4")
@@ -338,3 +342,29 @@ def test_scores_that_are_no_numbers(samples):
     assert found.C_ == 0.001
     with pytest.raises(InvalidParameter, match=r"gives nan in fold 0: give stratified or fewer folds"):
         MKLClassifierCV("linear", Cs=[1.0], norms=[1.0], cv=3, scoring=lambda model, X, y: np.nan).fit(X, y)
+
+
+def test_stability_counts_how_often_a_kernel_is_chosen(three_classes):
+    pytest.importorskip("matplotlib")
+    X, y, _ = three_classes
+    model = make_pipeline(StandardScaler(), MKLClassifier("per_variable(linear, rbf(1))", tol=1e-2))
+    found = stability(model, X, y == "top", fits=5, n_jobs=2)
+    again = stability(model[-1], StandardScaler().fit_transform(X), y == "top", fits=5)
+    np.testing.assert_array_equal(found.weights, again.weights)
+    assert found.weights.shape == (5, 6)
+    groups = found.by_group()
+    assert groups.names == ("x0", "x1", "x2")
+    assert groups.chosen[1] == 1.0 == max(groups.chosen)
+    assert str(groups).splitlines()[1].split()[:2] == ["x1", "1.00"]
+    assert found.plot(most=4).get_xlabel() == "share of 5 fits, and weight (the 4 chosen most often of 6)"
+    fitted = model.fit(X, y == "top")
+    ax = plotting.contributions(fitted[-1], fitted[0].transform(X), by="group", labels=y)
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["low", "mid", "top"]
+    for wrong in ({"fits": 1}, {"share": 1.0}):
+        with pytest.raises(InvalidParameter):
+            stability(model, X, y, **wrong)
+    with pytest.raises(InvalidParameter, match=r"share = 0\.999 cannot cut 36 samples: .*another share"):
+        stability(model, X, y, share=0.999)
+    with pytest.raises(InvalidType, match="model is LinearSVC, which learns no kernel weights; give MKLClassifier"):
+        stability(LinearSVC(), X, y)
+    assert model_selection.stability is stability

@@ -365,8 +365,7 @@ def test_what_a_user_says_of_a_column_is_refused_where_no_cell_is_so_and_warned_
 
 def test_numbers_mean_the_same_as_integers_as_floats_and_beside_cells_of_any_notation():
     """pandas turns whole numbers into floats beside a missing cell, and floats have no decimal comma."""
-    durations = pd.Series(pd.to_timedelta([6.0, None, 60.0], unit="h"))
-    assert cells_of(durations).tolist() == ["0.25", None, "2.5"]  # days
+    assert cells_of(pd.Series(pd.to_timedelta([6.0, None, 60.0], unit="h"))).tolist() == ["0.25", None, "2.5"]  # days
     table = pd.DataFrame({"site": [1, 2, 3], "group": [7, 8, 8], "dose": ["0,5", "1,25", "2,125"], "day": 20200131})
     table["day"] += [0, 1, 1]
     encoder = TableEncoder({"site": "category", "group": "flag:8"}, missing=["-999"]).fit(table)
