@@ -94,7 +94,7 @@ class Scaling:
         """The point of the original problem."""
         norm, unit = self.factor * self.scores, self.value / self.scores
         weights = norm * (norm / self.value) * point.weights
-        b = point.intercept if (self.centre, self.scores) == (0.0, 1.0) else self.centre + self.scores * point.intercept
+        b = self.centre + self.scores * point.intercept
         restored = point._replace(dual_coef=unit * point.dual_coef, weights=weights, intercept=b)
         if isinstance(point, SignedPoint):  # the slack is of the unit of beta beta'
             return restored._replace(slack=unit**2 * point.slack)

@@ -180,19 +180,23 @@ def test_losses_of_ones_own_and_tubes_beyond_all_units_stay_in_the_unit_of_their
         pass
 
     for loss in (Own(), Huber(1e-300), EpsilonInsensitive(1e300)):
-        problem = make_problem(loss=loss, seed=2)
-        assert balanced(problem.replace(y=1e4 * problem.y)).scores == 1.0
-    for size in (0.0, 1e-300, 1e120):
+        problem = make_problem(loss=loss, seed=2, intercept=False)
+        problem = problem.replace(y=1e4 * problem.y)
+        assert balanced(problem).scores == 1.0
+        assert balanced(problem).stated(problem) is problem
+    for size in (0.0, 1e-304, 1e116):
         assert balanced(problem.replace(y=size * problem.y, loss="squared")).scores == 1.0
+    ends = problem.replace(y=1.7e308 * np.sign(problem.y), loss="pinball", C=1e-9, intercept=True)
+    assert (balanced(ends).centre, balanced(ends).scores) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(
-    ("loss", "size", "C"), [("pinball:0.3", 2.0**290, 1e-250), ("epsilon_insensitive:1e-9", 1.8e-5, 1.7e308)]
+    ("loss", "size", "C"), [("pinball:0.3", -(2.0**290), 1e-250), ("epsilon_insensitive:1e-9", 1.8e-5, 1.7e308)]
 )
 def test_targets_and_costs_at_opposite_ends_of_double_precision_are_of_order_one(loss, size, C):
     """Of the first C/S is 0; of the second the loss of f = 0 was beyond double precision in the unit of the targets."""
     problem = make_problem(loss=loss, seed=2, regularizer=Lp(2))
-    problem = problem.replace(y=size * problem.y, C=C)
+    problem = problem.replace(y=size * np.abs(problem.y), C=C, intercept=False)
     assert 0.1 < np.abs(balanced(problem).stated(problem).y).max() < 10.0
     assert (balanced(problem).costs(problem.costs)).min() > 0.9
 

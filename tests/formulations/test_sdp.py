@@ -87,6 +87,7 @@ def test_the_intercept_is_the_best_for_the_scores(monkeypatch):
 @pytest.mark.parametrize("solver", ["CLARABEL", "SCS"])
 def test_kernels_that_share_a_null_space_and_have_units_of_their_own_are_certified(solver, C, rng):
     """No combination is definite, which conic solvers ask for; units of kernels, trace and C are no matter."""
+    assert Span(SignedProblem([np.diag([2.0, 1.0, 1e-13])], [1.0, 1.0, -1.0])).G.shape == (3, 2)  # a span of rounding
     features = rng.normal(size=(3, 10, 2)) @ rng.normal(size=(3, 2, 4)) @ np.diag([1.0, 1.0, 1.0, 0.0])
     kernels = np.array([1e4, 1.0, 1e-5])[:, None, None] * (features @ features.transpose(0, 2, 1))
     y = np.where(rng.normal(size=10) > 0.0, 1.0, -1.0)
