@@ -34,7 +34,6 @@ from mklref.regularizers import (
 from mklref.regularizers.rescaled import Rescaled
 
 
-@pytest.mark.sampled(4)
 @pytest.mark.parametrize("law", LAWS, ids=lambda law: law.__name__)
 @pytest.mark.parametrize("regularizer", FAMILIES, ids=str)
 def test_laws(regularizer, law):
