@@ -43,7 +43,7 @@ def bounds_at(path: Path, vectors: Array, sums: Array) -> tuple[float, float]:
     upper = losses + regularizer.value(path.norms(path.v)) + first.intercept_cost * float(path.b.sum())
     terms, w = 0.0, np.empty_like(path.w)
     for p, samples in enumerate(path.each):
-        up, down = _balance(first, float(sums[p, 2]), float(sums[p, 3]))
+        up, down = _balance(first, float(sums[p, 1]), float(sums[p, 2]))
         w[p] = up * vectors[p, :-1, 1] + down * vectors[p, :-1, 2]
         terms += samples.dual(sums[p], up, down)
     return terms - regularizer.conjugate(path.norms(w)), upper

@@ -137,11 +137,6 @@ class BoxSamples(Quadratic):
             value[..., where] += length * (change[..., where] + more[..., where] if centred else change[..., where])
         self._follow(where)
 
-    def sums(self, where: Any) -> Array:
-        sums = super().sums(where)
-        sums[1] = _over_ends(self.d[..., where] * self.s[..., where])
-        return sums
-
     def _slopes(self, where: Any) -> tuple[Array, Array]:
         """x and slope: the derivative of what each leg minimises is x + slope u."""
         slope = self.curvature / self.costs[where]

@@ -157,6 +157,5 @@ class Nearby:
         for p, (near, own) in enumerate(zip(self.near, self.whole.machines, strict=True)):
             far, close = np.flatnonzero(~near), np.flatnonzero(near)
             sums[p] = own.samples.sums(far)
-            sums[p, 1] = 0.0
             told[p] = len(close), *own.samples.room(close)
         return sums, told

@@ -18,8 +18,8 @@ import numpy as np
 from mklref._typing import Array
 from mklref.losses import Loss
 
-SUMS = 8
-"""Numbers that `sums` returns: loss, products, sums of beta above and below 0, and four of the dual term."""
+SUMS = 7
+"""Numbers that `sums` returns: loss, sums of beta above and below 0, and four of the dual term."""
 INSIDE = 1e-12
 """Least distance of a variable from its bounds at a start, as a share of its interval."""
 _FARTHEST, _CLOSEST = 100.0, float(np.finfo(float).eps)
@@ -135,16 +135,16 @@ class Quadratic(Samples):
         return pull
 
     def sums(self, where: Any) -> Array:
-        """As `Samples`; there are no products."""
+        """As `Samples`: linear'beta and curvature beta^2/(2c) of positive and of negative beta."""
         beta, costs, linear = self.beta[where], self.costs[where], self.linear_term[where]
         sides = np.maximum(beta, 0.0), np.minimum(beta, 0.0)
         squares = [0.5 * self.curvature * np.sum(x * x / costs) for x in sides]
-        return np.array([self.losses(where), 0.0, *map(np.sum, sides), *(linear @ x for x in sides), *squares])
+        return np.array([self.losses(where), *map(np.sum, sides), *(linear @ x for x in sides), *squares])
 
     def dual(self, sums: Array, up: float, down: float) -> float:
         """linear'beta - absolute |beta|_1 - curvature beta^2/(2c)."""
-        linear = up * (sums[4] - self.absolute * sums[2]) + down * (sums[5] + self.absolute * sums[3])
-        return float(linear - up * up * sums[6] - down * down * sums[7])
+        linear = up * (sums[3] - self.absolute * sums[1]) + down * (sums[4] + self.absolute * sums[2])
+        return float(linear - up * up * sums[5] - down * down * sums[6])
 
 
 class FreeSamples(Quadratic):
@@ -227,11 +227,11 @@ class EntropySamples(Samples):
         beta, up = self.beta[where], self.beta[where] > 0.0
         terms = self.loss.dual_terms(beta, self.y[where], self.costs[where])
         sides = [values[side].sum() for values in (beta, terms) for side in (up, ~up)]
-        return np.array([self.losses(where), 0.0, *sides, 0.0, 0.0])
+        return np.array([self.losses(where), *sides, 0.0, 0.0])
 
     def dual(self, sums: Array, up: float, down: float) -> float:
         """The terms are concave and 0 at 0: at least that share of them is left."""
-        return float(up * sums[4] + down * sums[5])
+        return float(up * sums[3] + down * sums[4])
 
 
 def _moved(a: Array, da: Array, costs: Array) -> Array:
