@@ -147,6 +147,17 @@ def test_short_beta_keep_what_kernels_whose_weights_vanish_have_of_them():
     assert abs(bounds.towards(given, point, beta[None] + 1.0, theta).sum()) < 1e-9 * ROWS  # of 1 for each before
 
 
+def test_beta_of_several_machines_moves_to_v_where_they_have_samples():
+    L, score = rows()
+    y = np.digitize(score, [-1.0, 1.0])
+    given = mklref.MulticlassProblem(kernels.FactorStack(L), y, loss="squared_hinge", strategy="one_vs_one")
+    beta, theta = mklref.solve(given).dual_coef, np.arange(1.0, 5.0)
+    point = path.Point(given.kernels.coefficients(beta, theta).T, np.zeros(3), theta, theta, 1.0)
+    moved = bounds.towards(given, point, beta * np.random.default_rng(0).uniform(0.99, 1.01, beta.shape), theta)
+    assert given.kernels.coefficients(moved, theta).T == pytest.approx(point.v, rel=1e-9)
+    assert not moved[beta == 0.0].any()
+
+
 def through_the_targets(loss, C, p, seed, unit=1.0):
     rng = np.random.default_rng(seed)
     L, y = [rng.normal(size=(20, 40)), rng.normal(size=(20, 30))], rng.normal(size=20)
