@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 from makers import LOSSES, make_problem
 
-from mklref import Problem, reference
+from mklref import Problem, certify, reference
 from mklref.kernels import linear, per_variable
 from mklref.losses import Logistic, OneClass, Squared
 from mklref.machines import machine_for
 from mklref.machines.machine import weighted
 from mklref.machines.newton import NewtonMachine
 from mklref.machines.smo import SMOMachine
-from mklref.regularizers import Fixed
+from mklref.regularizers import Fixed, Lp
 
 WEIGHTS = np.array([0.6, 0.2, 1.1, 0.4])
 TIGHT = 1e-11
@@ -65,6 +65,15 @@ def test_the_value_is_the_optimum_at_these_weights(loss, intercept):
     assert np.all((lower <= machine.beta) & (machine.beta <= upper))
     if intercept:
         assert machine.beta.sum() == pytest.approx(loss.intercept_cost, abs=1e-10)
+
+
+@every_machine
+def test_rounding_is_what_a_certificate_adds_to_the_gap(loss, intercept):
+    machine, weights = machine_of(loss, intercept, C=2.0, regularizer=Lp(2)), WEIGHTS / np.linalg.norm(WEIGHTS)
+    solved(machine, weights)
+    b = machine.scores()[1]
+    there = certify(machine.problem, machine.beta, weights=weights, intercept=b)
+    assert machine.rounding(weights, b, there.objective) == pytest.approx(there.rounding, rel=0.06, abs=0.0)
 
 
 @pytest.mark.parametrize("active", [[], [3, 70], range(2, 90)], ids=len)
