@@ -281,6 +281,9 @@ def test_pivoted_cholesky_has_the_fewest_columns_that_leave_out_the_share_tol():
             assert stack.ranks.tolist() == [rank]
             assert stack.residual_traces[0] <= tol * total
     assert kernels.cholesky(family, X).ranks.tolist() == [1 + sum(share > 1e-3 for share in shares)]
+    for name, value in (("tol", 1.0), ("tol", -1e-9), ("rank", 0)):
+        with pytest.raises(InvalidParameter, match=f"{name} = {value}"):
+            kernels.cholesky(family, X, **{name: value})
 
 
 def test_a_solution_on_factors_bounds_the_problem_with_the_exact_kernels():

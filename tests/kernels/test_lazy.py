@@ -286,6 +286,17 @@ def test_errors_of_entries_are_within_their_bounds(X):
                     assert error <= lazy.entry_errors[m] * d[m, i] * d[m, j]
 
 
+def test_bounds_of_the_errors_of_entries_count_what_is_rounded(rng):
+    """d roundings in a sum over variables, what a power, the constant or its rate make of them, and those of exp."""
+    X, e = rng.normal(size=(9, 60)), evaluation.EXP_ERROR
+    largest = 4.0 * ((X - X.mean(axis=0)) ** 2).sum(axis=1).max()
+    counted = {linear(): 60, polynomial(1): 61, polynomial(5): 5 * 61}
+    counted |= {gaussian(0.1): largest * 60 / 0.02, gaussian(1e9): e, laplacian(0.1): 0.4 * 60 + e}
+    for family, roundings in counted.items():
+        (kernel,) = family.expand([""] * 60)
+        assert 1.0 <= kernel.entry_error(X) / (roundings * 2.0**-52) < 2.1, family
+
+
 def test_distances_of_equal_samples_are_0_and_those_of_one_variable_do_not_cancel(X):
     lazy, every = gaussian(1.0).fit(1e3 * X, storage="lazy"), np.arange(40)
     for columns in (np.roll(every, k) for k in range(40)):
