@@ -129,7 +129,8 @@ def test_numbers_come_back_in_their_own_units(models, run, monkeypatch):
     comma = models / "comma.csv"  # in the target
     text = re.sub(r"\.(\d+)$", r",\1", (models / "amount.csv").read_text().replace(",", ";"), flags=re.M)
     last = re.sub(r"(,\d{3})\d+\n$", r"\1\n", text)  # by itself it could be of thousands, and the first one has no mark
-    for size, written in ((60, last), (59, last), (1, re.sub(r",\d+\n", "\n", text, count=1))):
+    units = re.sub(r"(,\d+)$", r"\1 kg", text, flags=re.M)
+    for size, written in ((60, last), (59, last), (1, re.sub(r",\d+\n", "\n", text, count=1)), (60, units)):
         monkeypatch.setattr(predict, "ROWS", size)
         comma.write_text(written)
         assert run(["predict", str(models / "amount.npz"), str(comma)]).err[:18] == captured.err[:18]
@@ -278,7 +279,7 @@ def test_predictions_that_are_interrupted_are_written_so_far(models, capsys, tmp
         (["--ignore", "name", "--folds", "1"], "argument --folds: '1' is not an integer of at least 2"),
         (["--ignore", "name", "--folds", "50"], "the smallest class has .* fewer than --folds 50"),
         (["--ignore", "name", "--C", "0"], r"--C: 0 must lie in \(0, inf\)"),
-        (["--ignore", "name", "--C", "1..10"], r"write LOW..HIGH:COUNT"),
+        (["--ignore", "name", "--C", "1..10:3.5"], r"write LOW..HIGH:COUNT"),
         (["--ignore", "name", "--C", "10..1:3"], "positive, finite and in this order"),
         (["--ignore", "name", "--C", "1..10:1001"], "COUNT from 2 to 1000"),
         (["--ignore", "name", "--C", "0..1:3"], "positive, finite and in this order"),

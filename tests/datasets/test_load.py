@@ -204,6 +204,8 @@ def test_the_encoding_is_found_of_characters_across_pieces(csv, monkeypatch):
     assert datasets.read_frame(csv("aé,ü\nß,ö\n")).columns.tolist() == ["aé", "ü"]
     assert datasets.read_frame(csv("a,a,,a (3)\n1,2,3,4\n")).columns.tolist() == ["a", "a (2)", "column 3", "a (3)"]
     assert datasets.read_frame(csv("a,a,a (2)\n1,2,3\n")).columns.tolist() == ["a", "a (3)", "a (2)"]
+    with pytest.raises(InvalidInput, match="no header: line 1 holds 3, 1, yes"):
+        datasets.read_frame(csv("3,1,yes\n1,2,no\n"))
     for text in ("a,é\n1,2\n", "a,b\n1,é"):  # at the end é is the beginning of a character of UTF-8
         path = csv("")
         path.write_bytes(text.encode("cp1252"))
