@@ -135,6 +135,8 @@ def test_csv_that_is_none(csv, tmp_path):
         datasets.read_csv(binary)
     with pytest.raises(FileNotFoundError):
         datasets.read_csv(tmp_path / "absent.csv")
+    with pytest.raises(OSError, match=tmp_path.name):  # a directory, which is no pipe
+        datasets.read_csv(tmp_path)
     with pytest.raises(InvalidParameter, match=r"target = 'z' is no column .* its columns: a, b, class"):
         datasets.read_csv(csv(TABLE), target="z")
 
