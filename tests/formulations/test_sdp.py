@@ -69,7 +69,7 @@ def test_a_one_class_machine_is_the_same_for_every_trace(k):
     assert other.status is Status.OPTIMAL, other.certificate.explain()
     assert other.value == pytest.approx(other.objective, rel=1e-5, abs=0.0)
     assert other.objective == pytest.approx(k * base.objective, rel=1e-6, abs=0.0)
-    assert other.intercept == pytest.approx(k * base.intercept, rel=1e-3)
+    assert other.intercept == pytest.approx(k * base.intercept, rel=1e-3, abs=0.0)
     np.testing.assert_allclose(other.weights, k * base.weights, atol=k * 1e-3)
 
 
