@@ -145,6 +145,16 @@ def test_a_step_off_the_path_is_not_the_end(monkeypatch):
         assert run.reached(replace(point)) != worthless
 
 
+def test_what_rounding_adds_to_a_gap_is_taken_off_what_is_wanted(monkeypatch):
+    run = loop_on(make_problem())
+    point = run.begin(np.full(4, 0.25))
+    wanted = run._wanted(point)
+    monkeypatch.setattr(run.machine, "rounding", lambda *_: 0.2 * wanted)
+    for share, reached, target in ((0.7, True, 1.0), (0.9, False, 0.8), (0.7, True, 0.8)):
+        assert run.reached(replace(point, lower=point.upper - share * wanted)) is reached
+        assert run.target == pytest.approx(target * wanted, rel=1e-9)
+
+
 def test_the_point_that_rounding_leaves_best_is_kept_for_every_penalty(monkeypatch):
     """A smaller gap that rounding hides is no better: runs ended with certificates of 9e-3 in place of 7e-6."""
     run = loop_on(make_problem(regularizer="l1"), tol=1.0)
