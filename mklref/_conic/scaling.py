@@ -21,9 +21,12 @@ is taken off before: these losses are functions of y - t.
 Each regulariser says its own law, R(a rho) = s R'(rho) (`Regularizer.in_unit`), with s = a^d and R' = R where it has a
 degree: a stands for sigma, or S, or both, and s for kappa, or S^d, or both. One without a law stays as it is.
 
-The nu one-class machine has an intercept with a cost of its own. Kernels K/k give P(K) = S P(K/k), with f = S f' of the
-norms rho = a rho', b = S b', S = s = a sqrt(k), S = k^{d/(2d-2)} at a degree d. Its beta sums to 1, so that a cost
-above 1 is as good as any, and the beta of equal entries bounds the value by its -R*: sqrt(k) is the largest g of that.
+The nu one-class machine has an intercept with a cost of its own. With f = S f', b = S b' and norms rho = a rho' its
+program has the kernels (a/S)^2 K and, if S = s, the regulariser R'. Its beta sums to 1, so that a cost above 1 is as
+good as any, and the beta of equal entries bounds the value by its -R*. There the norms are those that attain R*, with
+the largest of them as a they are 1 in the program: at a degree d and a slope r of R at 1, a = (g/r)^{1/(d-1)}. Where R*
+is steep, of degree d/(d-1), norms of the optimum are small beside those, but with kernels of mean diagonal 1, or g = 1,
+they were next to nothing, or next to infinite where the slope is far from 1.
 
 Gram matrices enter through factors of numerical rank, K_m = L_m L_m' with L_m (n, r_m), so that
 
@@ -101,9 +104,6 @@ class Scaling:
         return restored
 
 
-_FLAT = 1.03
-"""Degree of R up to which R* is so steep, of degree d/(d-1), that next to nothing is left of the value, which is -R*:
-measured, at 1.024 what solvers call optimal is 3e-5 off, and at 1.048 it is not."""
 _LEAST, _FINEST = -500, 2**40
 """Norms are sought between 2^-500 and 2^500, between 2^-1000 and 2^1000 where R has a degree, exponents to 2^-40."""
 
@@ -114,7 +114,7 @@ def balanced(problem: Any) -> Scaling:
     trace = problem.trace if problem.signed else float(problem.kernels.traces().mean())
     diagonal = trace / problem.n_samples
     if problem.intercept_cost:
-        return _of_one_class(problem, math.sqrt(diagonal / problem.n_samples))
+        return _of_one_class(problem, diagonal)
     centre, S, order = _unit_of_targets(problem)
     unit = (problem.regularizer.in_unit(S) or (0.0,))[0]
     found = _least_norm(
@@ -126,17 +126,16 @@ def balanced(problem: Any) -> Scaling:
     return Scaling(s / S**order, a / S, S, order, centre, regularizer=regularizer)
 
 
-def _of_one_class(problem: Any, least: float) -> Scaling:
-    """g = 1 of the beta of equal entries where R allows it, s/a being that g, `least` without it; and costs up to 2."""
-    equal = np.full(problem.n_samples, problem.intercept_cost / problem.n_samples)
-    g = math.sqrt(len(equal)) * least if problem.signed else float(dual_norms(problem, equal).max())
+def _of_one_class(problem: Any, diagonal: float) -> Scaling:
+    """The unit a in which beta of equal entries has norms of 1 at most, if it has one; and costs up to 2."""
     R, most = problem.regularizer, 2.0 if isinstance(problem.loss, OneClass) else math.inf
-    # On kernels of mean diagonal up to the square of the slope at 0 f = 0 is optimal. At a = 1 R is R', and s/a is 1.
-    slope = max(least, g, min(1.0, 2.0 ** (1 - _LEAST) * (R.in_unit(2.0**_LEAST) or (0.0,))[0]))
-    steep = least > 0.0 and R.supercoercive and (R.degree or 2.0) > _FLAT
-    found = _least_norm(problem, lambda a, s: s >= slope * a) if steep else None
-    a, s, regularizer = found or (1.0, 1.0, None)
-    return Scaling(factor=a / s, scores=s, most=most, regularizer=regularizer)
+    equal = np.full(problem.n_samples, problem.intercept_cost / problem.n_samples)
+    g = np.full(1, math.sqrt(diagonal)) if problem.signed else dual_norms(problem, equal)
+    a = float((R.weights_from_dual(g) * g).max()) or 1.0  # f = 0 is optimal, and any unit as good
+    s, other = (R.in_unit(a) if R.supercoercive else None) or (math.nan, R)
+    if not (diagonal > 0.0 and 0.0 < a / s < math.inf and 0.0 < s < math.inf):
+        return Scaling(most=most)
+    return Scaling(factor=a / s, scores=s, most=most, regularizer=None if other is R else other)
 
 
 def _least_norm(problem: Any, enough: Callable[[float, float], bool]) -> Any:

@@ -10,6 +10,7 @@ from typing import Self
 
 import numpy as np
 
+from mklref._own import own_class
 from mklref._typing import Array
 from mklref._validate import check_field
 from mklref.regularizers.base import Regularizer
@@ -101,6 +102,13 @@ class Tikhonov(ByExponent, Regularizer):
             return None
         diagonal, theta, scale = inner  # its one row is theta_Lp
         return LowRank(norm * diagonal / (4.0 * self.mu), theta, (1.0 + norm * scale) / (4.0 * self.mu))
+
+    def in_unit(self, norm: float) -> tuple[float, Regularizer] | None:
+        """s = (4 mu norm^4)^{1/3}, and mu = 1/4, of which weights are 1 where one norm is."""
+        if own_class(self):  # that may change something
+            return super().in_unit(norm)
+        s = float(np.cbrt(4.0 * self.mu) * np.power(norm, self.degree))
+        return s, self if self.mu == 0.25 else Tikhonov(self.p, 0.25)
 
     def polyhedral(self, kernels: int) -> Polyhedral | None:
         return Polyhedral(np.zeros(kernels), mu=self.mu) if self.p == 1.0 else None
