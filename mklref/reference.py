@@ -19,7 +19,7 @@ from typing import Any, overload
 import numpy as np
 
 from mklref._conic.cones import cp, use_second_order_cones
-from mklref._conic.model import Model
+from mklref._conic.model import Model, doubt, gap
 from mklref._conic.polish import certified, polished
 from mklref._conic.scaling import Factors, balanced, factorize, left_out
 from mklref._names import names_of_both
@@ -322,7 +322,7 @@ class Engine:
         self.counters["programs"] += 1
         # The solver's own optimum: cvxpy's `value` is evaluated at the point, where ||v||^2/theta may be infinite.
         self.value = float(program.solution.opt_val)
-        if claimed == cp.OPTIMAL and doubt(program, self.unit) > LARGEST_DOUBT:
+        if claimed == cp.OPTIMAL and doubt(program, self.unit, self._gap) > LARGEST_DOUBT:
             claimed = cp.OPTIMAL_INACCURATE
         self.claimed = self.claimed if self.claimed == cp.OPTIMAL_INACCURATE else claimed
 
@@ -332,7 +332,8 @@ class Engine:
         for tolerance, reduced in TOLERANCES:
             try:
                 with _quiet():
-                    program.solve(solver=self.solver, **{**SOLVERS[self.solver](tolerance, reduced), **self.options})
+                    options = {**SOLVERS[self.solver](tolerance, reduced), **self.options}
+                    self._gap = solved(program, self.solver, options)
             except BaseException as error:
                 if _of_solver(error) and not (self.options and _PARSING in str(error)):
                     said = str(error).partition(" Try another solver")[0].strip().rstrip(".")  # remedies are ours
@@ -361,29 +362,12 @@ def _of_solver(error: BaseException) -> bool:
     return own or type(error).__name__ == "PanicException"  # of pyo3, which has no name to import
 
 
-def doubt(program: Any, unit: float = 0.0) -> float:
-    """How far the value that a solver states may be from the optimum of its program by the point that it returns.
-
-    The point misses the constraints by r, which is worth the multipliers times |r|, and the objective at the point may
-    be another than the stated one, where the point misses cones that cvxpy has put between; relative to the value,
-    or to the unit if that is more. Of a program that is wrong, but solved, both are as small as of a right one. 0 where
-    the objective is not finite at the point: then nothing is known.
-    """
-    with np.errstate(all="ignore"):
-        stated, at_point = float(program.solution.opt_val), float(np.asarray(program.objective.value))
-        worth = abs(stated - at_point) + sum(map(_worth, program.constraints))
-        share = worth / max(abs(stated), unit) if stated or unit else 0.0
-    return share if np.isfinite(share) else 0.0
-
-
-def _worth(constraint: Any) -> float:
-    """|multiplier|'|residual|, or the largest residual times all multipliers where they are not one for one."""
-    parts = constraint.dual_value if isinstance(constraint.dual_value, list) else [constraint.dual_value]
-    multipliers = np.abs(np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in parts]))
-    residuals = np.abs(np.ravel(np.asarray(constraint.residual, dtype=float)))
-    if multipliers.shape == residuals.shape:
-        return float(multipliers @ residuals)
-    return float(multipliers.sum() * residuals.max(initial=0.0))
+def solved(program: Any, solver: str, options: dict[str, Any]) -> float:
+    """Solve in place; the gap that the solver's own point has."""
+    data, chain, inverse = program.get_problem_data(solver, solver_opts=options)
+    raw = chain.solve_via_data(program, data, warm_start=True, solver_opts=options)
+    program.unpack_results(raw, chain, inverse)
+    return gap(solver, data, raw)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from types import SimpleNamespace
 
 import cvxpy as cp
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from makers import LOSSES, make_problem
 
 from mklref import Problem, reference, solve
+from mklref._conic.model import gap
 from mklref.certificate import certify
 from mklref.exceptions import FalseClaim, InvalidParameter, InvalidType, NotApplicable, SolverFailure
 from mklref.regularizers import BlockNorm, ConcaveBlock, ElasticNet, HalfPower, Lp, Power, RootPlusLinear, Tikhonov
@@ -24,20 +26,20 @@ def problem():
 @pytest.fixture
 def failing(monkeypatch):
     """Make named solvers fail, or spoil what they return; the list collects who was asked."""
-    genuine = cp.Problem.solve
+    genuine = reference.solved
     asked: list[str] = []
 
     def arrange(*names, error=None, after=None):
-        def solve(self, *args, solver, **options):
+        def solved(program, solver, options):
             asked.append(solver)
             if solver in names and error is not None:
                 raise error
-            value = genuine(self, *args, solver=solver, **options)
+            missing = genuine(program, solver, options)
             if solver in names and after is not None:
-                after(self)
-            return value
+                after(program)
+            return missing
 
-        monkeypatch.setattr(cp.Problem, "solve", solve)
+        monkeypatch.setattr(reference, "solved", solved)
         return asked
 
     return arrange
@@ -292,6 +294,7 @@ def test_a_solver_whose_own_point_contradicts_its_value_does_not_stand_by_it(mon
     program = cp.Problem(cp.Minimize(x @ [1.0, 2.0]), [x >= [1.0, 3.0]])
     engine = reference.Engine("CLARABEL")
     engine(program)
+    solved = reference.solved
     assert engine.claimed == "optimal"
     assert reference.doubt(program) < 1e-7
     x.value = np.array([1.0 - 0.007, 3.0])
@@ -299,9 +302,20 @@ def test_a_solver_whose_own_point_contradicts_its_value_does_not_stand_by_it(mon
     x.value = np.array([1.0, 3.0 + 0.007])
     assert reference.doubt(program) == pytest.approx(0.014 / 7.0, rel=1e-3)
     assert reference.doubt(program, unit=1400.0) == pytest.approx(1e-5, rel=1e-3)
-    monkeypatch.setattr(reference, "doubt", lambda program, unit: 3e-6)
+    assert reference.doubt(program, own=0.7) == pytest.approx((0.7 + 0.014) / 7.0, rel=1e-3)
+    monkeypatch.setattr(reference, "solved", lambda *given: solved(*given) + 3e-5)
     engine(program)
     assert engine.claimed == "optimal_inaccurate"
+
+
+def test_the_gap_of_a_solver_is_that_of_both_objectives_at_its_own_points():
+    """Minimise 1/2 P x^2 + x with x >= 1: -x + s = -1, of the point 1.5 and the multiplier 0.8."""
+    one = np.ones(1)
+    data, raw = {"c": one, "b": -one, "P": None}, {"x": 1.5 * one, "y": 0.8 * one}
+    assert gap("CLARABEL", data, SimpleNamespace(x=[1.5], z=[0.8])) == pytest.approx(1.5 - 0.8)
+    assert gap("SCS", data | {"P": np.eye(1)}, raw) == pytest.approx(1.5**2 + 1.5 - 0.8)
+    assert gap("ECOS", data | {"b": None, "h": -one}, raw | {"y": None, "z": 0.8 * one}) == pytest.approx(1.5 - 0.8)
+    assert gap("ECOS", data | {"h": -one}, raw | {"z": 0.1 * one}) == pytest.approx(1.5 - 0.9)
 
 
 @pytest.mark.parametrize("loss", ["squared", "pinball:0.3", "huber:1"])

@@ -1,12 +1,13 @@
-"""A compiled formulation, what all primal forms share, and cutting planes on the kernel weights.
+"""A compiled formulation, what all primal forms share, doubts about values, and cutting planes on the kernel weights.
 
 The costs c_i = C * sample_weight_i are parameters of every model: another C reuses the compiled problem.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -132,6 +133,47 @@ def balance(problem: Problem, beta: Any) -> list[Any]:
 def balance_multiplier(constraints: list[Any]) -> float:
     """b, the multiplier of `balance`; 0 without intercept."""
     return float(constraints[0].dual_value) if constraints else 0.0
+
+
+_MULTIPLIERS = {"CLARABEL": {"b": "z"}, "ECOS": {"b": "y", "h": "z"}, "SCS": {"b": "y"}}
+"""What each solver calls the multipliers of its right-hand sides."""
+
+
+def gap(solver: str, data: Mapping[str, Any], raw: Any) -> float:
+    """By how much the objectives of a solver's primal and dual points differ, x'Px + c'x + b'z in what it was given.
+
+    A solver may settle for a gap that is small beside 1, or in its own scale, and large beside the value.
+    """
+    part = raw.get if isinstance(raw, dict) else partial(getattr, raw)
+    x = np.asarray(part("x"))
+    products = [data[b] @ np.asarray(part(z)) for b, z in _MULTIPLIERS[solver].items() if data[b] is not None]
+    squares = x @ (data["P"] @ x) if data.get("P") is not None else 0.0
+    return abs(float(squares + x @ data["c"] + sum(products)))
+
+
+def doubt(program: Any, unit: float = 0.0, own: float = 0.0) -> float:
+    """How far the value that a solver states may be from the optimum of its program by the point that it returns.
+
+    Its `own` gap is a part of that. The point misses the constraints by r, which is worth the multipliers times |r|,
+    and the objective at the point may be another than the stated one, where the point misses cones that cvxpy has put
+    between; relative to the value, or to the unit if that is more. Of a program that is wrong, but solved, they are as
+    small as of a right one. Where the objective is not finite at the point, the gap is all that is known.
+    """
+    with np.errstate(all="ignore"):
+        stated, at_point = float(program.solution.opt_val), float(np.asarray(program.objective.value))
+        worth = abs(stated - at_point) + sum(map(_worth, program.constraints))
+        size = max(abs(stated), unit)
+        return (own + (worth if np.isfinite(worth) else 0.0)) / size if size else 0.0
+
+
+def _worth(constraint: Any) -> float:
+    """|multiplier|'|residual|, or the largest residual times all multipliers where they are not one for one."""
+    parts = constraint.dual_value if isinstance(constraint.dual_value, list) else [constraint.dual_value]
+    multipliers = np.abs(np.concatenate([np.ravel(np.asarray(part, dtype=float)) for part in parts]))
+    residuals = np.abs(np.ravel(np.asarray(constraint.residual, dtype=float)))
+    if multipliers.shape == residuals.shape:
+        return float(multipliers @ residuals)
+    return float(multipliers.sum() * residuals.max(initial=0.0))
 
 
 TOLERANCE = 1e-8
