@@ -75,6 +75,16 @@ def power(x: Any, exponent: float) -> Any:
     return x if exponent == 1.0 else cp.power(x, exponent, approx=False)
 
 
+def smoothed_root(x: Any, epsilon: float) -> tuple[Any, list[Any]]:
+    """sum sqrt(x_m^2 + epsilon^2) - epsilon for convex x >= 0 (M,), and constraints.
+
+    Each term t r_m has (t r)(t r + 2 epsilon) = x^2. With t = min(1, 1/epsilon) all that is in the cone is of order one
+    where x is: as a norm less epsilon it would cancel.
+    """
+    r, t = cp.Variable(x.shape, nonneg=True), min(1.0, 1.0 / epsilon)
+    return t * cp.sum(r), [cp.quad_over_lin(x[m], t * t * r[m] + 2.0 * epsilon * t) <= r[m] for m in range(x.size)]
+
+
 def norms(blocks: list[Any]) -> Any:
     """The vector (||z_m||)_m of the Euclidean norms of affine vectors."""
     return cp.hstack([cp.norm(block, 2) for block in blocks])

@@ -154,7 +154,7 @@ def gap(solver: str, data: Mapping[str, Any], raw: Any) -> float:
 def doubt(program: Any, unit: float = 0.0, own: float = 0.0) -> float:
     """How far the value that a solver states may be from the optimum of its program by the point that it returns.
 
-    Its `own` gap is a part of that. The point misses the constraints by r, which is worth the multipliers times |r|,
+    That is its `own` gap, or more: the point misses the constraints by r, which is worth the multipliers times |r|,
     and the objective at the point may be another than the stated one, where the point misses cones that cvxpy has put
     between; relative to the value, or to the unit if that is more. Of a program that is wrong, but solved, they are as
     small as of a right one. Where the objective is not finite at the point, the gap is all that is known.
@@ -163,7 +163,7 @@ def doubt(program: Any, unit: float = 0.0, own: float = 0.0) -> float:
         stated, at_point = float(program.solution.opt_val), float(np.asarray(program.objective.value))
         worth = abs(stated - at_point) + sum(map(_worth, program.constraints))
         size = max(abs(stated), unit)
-        return (own + (worth if np.isfinite(worth) else 0.0)) / size if size else 0.0
+        return max(own, worth if np.isfinite(worth) else 0.0) / size if size else 0.0
 
 
 def _worth(constraint: Any) -> float:

@@ -32,6 +32,7 @@ from mklref.formulations.base import Formulation
 from mklref.losses.base import Costs
 from mklref.problem import Point, Problem
 from mklref.regularizers.norms import conjugate_exponent
+from mklref.regularizers.rescaled import Rescaled
 
 
 class Dual(Formulation):
@@ -121,9 +122,14 @@ def R_star(regularizer: reg.Regularizer, z: list[Any]) -> tuple[Any, list[Any]]:
             tau = cp.Variable(nonneg=True)
             above = cp.sum_squares(cp.pos(norms(z) - tau)) / (2.0 * lam)
             return cp.square(tau) / (2.0 * (1.0 - lam)) + above, []
-        case reg.ConcaveBlock(g=reg.SmoothedRoot(epsilon=epsilon)):  # epsilon sum (1 - cos), ||(||z_m||, cos_m)|| <= 1
-            cos = cp.Variable(len(z), nonneg=True)
-            return epsilon * cp.sum(1.0 - cos), [cp.norm(cp.vstack([norms(z), cos]), 2, axis=0) <= 1]
+        case reg.ConcaveBlock(g=reg.SmoothedRoot(epsilon=epsilon)):
+            # epsilon sum u_m, ||z_m||^2 + u_m^2 <= 2 u_m, with u = t^2 w of order t^2 where norms are of order one
+            w, t = cp.Variable(len(z), nonneg=True), min(1.0, 1.0 / epsilon)
+            arcs = [cp.quad_over_lin(cp.hstack([z_m / t, t * w_m]), w_m) <= 2 for z_m, w_m in zip(z, w, strict=True)]
+            return epsilon * t * t * cp.sum(w), arcs
+        case Rescaled(base=base, root=root, factor=factor):  # factor R_base*(root z / factor)
+            penalty, domain = R_star(base, _scaled(np.broadcast_to(root / factor, len(z)), z))
+            return factor * penalty, domain
     return regularizer.conjugate_atom(z)
 
 

@@ -18,15 +18,16 @@ Source: Tomioka (9)-(11).
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from mklref._conic.cones import cp, norms, power
+from mklref._conic.cones import cp, norms, power, smoothed_root
 from mklref._conic.model import Model, PrimalForm
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers import ConcaveBlock, ElasticNet, Power, PowerRoot, Regularizer, RootPlusLinear, SmoothedRoot
 from mklref.regularizers.norms import block_exponent
+from mklref.regularizers.rescaled import Rescaled
 
 
 class GeneralizedBlockNorm(Formulation):
@@ -43,20 +44,25 @@ class GeneralizedBlockNorm(Formulation):
         )
 
     def build(self, problem: Problem, L: Factors) -> Model:
-        block = concave_form(problem.regularizer)
+        R, factor = problem.regularizer, 1.0
+        if isinstance(R, Rescaled):  # in the unit of a program g may have a factor
+            factor, R = R.factor, R.base
+        block = concave_form(R)
         assert block is not None
         f = PrimalForm(problem, L)
         rho = norms(f.v)
+        domain: list[Any] = []
         match block.g:
             case PowerRoot(p=p):  # g(x) = (1+p)/(2p) x^{p/(1+p)}, with (1+p)/(2p) = 1/q and 2p/(1+p) = q
                 g = power(rho, block_exponent(p)) / block_exponent(p)
             case RootPlusLinear(lam=lam):  # g(x) = (1-lam) sqrt(x) + lam/2 x
                 g = (1.0 - lam) * rho + 0.5 * lam * cp.square(rho)
             case SmoothedRoot(epsilon=epsilon):  # g(x) = sqrt(x + epsilon^2) - epsilon
-                g = cp.norm(cp.vstack([rho, np.full(rho.shape, epsilon)]), 2, axis=0) - epsilon
+                g, domain = smoothed_root(rho, epsilon)
             case other:
                 g = other.block_atom(rho)
-        return f.model(f.losses + cp.sum(g), [], theta=lambda: block.weights_from_norms(f.rho))
+        objective = f.losses + factor * cp.sum(g)
+        return f.model(objective, domain, theta=lambda: block.weights_from_norms(f.rho) / factor)
 
 
 def concave_form(regularizer: Regularizer) -> ConcaveBlock | None:

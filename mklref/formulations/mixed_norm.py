@@ -24,12 +24,13 @@ from typing import Any
 import numpy as np
 
 from mklref import regularizers as reg
-from mklref._conic.cones import cp, norm, power
+from mklref._conic.cones import cp, norm, power, smoothed_root
 from mklref._conic.model import Model, PrimalForm, ratios
 from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers.norms import block_exponent
+from mklref.regularizers.rescaled import Rescaled
 
 
 class MixedNorm(Formulation):
@@ -75,8 +76,11 @@ def R(regularizer: reg.Regularizer, s: Any) -> tuple[Any, list[Any]]:
             return (1.0 - lam) * cp.sum(s) + 0.5 * lam * cp.sum_squares(s), []
         case reg.ElasticNet(lam=lam, form="ivanov"):
             return 0.5 * ((1.0 - lam) * cp.square(cp.sum(s)) + lam * cp.sum_squares(s)), []
-        case reg.ConcaveBlock(g=reg.SmoothedRoot(epsilon=epsilon)):  # sum ||(s_m, epsilon)|| - epsilon
-            return cp.sum(cp.norm(cp.vstack([s, np.full(s.shape, epsilon)]), 2, axis=0) - epsilon), []
+        case reg.ConcaveBlock(g=reg.SmoothedRoot(epsilon=epsilon)):  # sum sqrt(s_m^2 + epsilon^2) - epsilon
+            return smoothed_root(s, epsilon)
         case reg.ConcaveBlock(g=g):  # one of your own
             return cp.sum(g.block_atom(s)), []
+        case Rescaled(base=base, root=root, factor=factor):  # factor R_base(s/root)
+            penalty, domain = R(base, cp.multiply(1.0 / root, s))
+            return factor * penalty, domain
     return regularizer.value_atom(s)

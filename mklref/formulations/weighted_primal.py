@@ -28,6 +28,7 @@ from mklref._conic.scaling import Factors
 from mklref.formulations.base import Formulation
 from mklref.problem import Problem
 from mklref.regularizers.norms import ball_exponent, reciprocal
+from mklref.regularizers.rescaled import Rescaled
 
 
 class WeightedPrimal(Formulation):
@@ -90,8 +91,13 @@ def psi(regularizer: reg.Regularizer, theta: Any) -> tuple[Any, list[Any]]:
         case reg.ElasticNet(lam=lam, form="ivanov"):  # sum h(theta) <= 1
             return 0.0, [_h(theta, lam) <= 1]
         case reg.ConcaveBlock(g=reg.SmoothedRoot(epsilon=epsilon)):
-            x = cp.Variable(theta.shape, nonneg=True)  # min { 1/2 sum (x_m - epsilon)^2 / x_m : x >= theta }
-            return 0.5 * ratios(list(x - epsilon), x), [x >= theta]
+            # min { 1/2 sum (x_m - epsilon)^2 / x_m : x >= theta, x >= epsilon }, x = epsilon + t y
+            y, t = cp.Variable(theta.shape, nonneg=True), min(1.0, 1.0 / epsilon)
+            x = epsilon * t + t * t * y
+            return 0.5 * t**3 * ratios(list(y), x), [t * theta <= x]
+        case Rescaled(base=base, root=root, factor=factor):  # factor psi_base(factor theta / root^2)
+            penalty, domain = psi(base, cp.multiply(factor / root**2, theta))
+            return factor * penalty, domain
     return regularizer.weight_atom(theta)
 
 

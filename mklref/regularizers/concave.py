@@ -35,9 +35,14 @@ from mklref.regularizers.norms import (
     net_in_unit,
     quotient,
 )
+from mklref.regularizers.rescaled import Rescaled
+from mklref.regularizers.tikhonov import Power
 
 _LARGEST_NORM = 1e150
 """Block norms are sought between the reciprocal of this and this, so that their squares are floating-point numbers."""
+
+_SQUARE = 2.0**60
+"""Epsilon from which on a smoothed root times it is rho^2/2, but for rounding, at norms up to 2^34."""
 
 _BISECTIONS = 64
 """Steps that halve the interval of log rho, until only its last bits are left."""
@@ -202,14 +207,19 @@ class ConcaveBlock(Regularizer):
             return min(1.0, 2.0 * float(self.g.derivative(np.ones(1))[0]) / top)
         return 1.0
 
+    @np.errstate(divide="ignore", over="ignore", under="ignore")
     def in_unit(self, norm: float) -> tuple[float, Regularizer] | None:
-        """As of the elastic net; s = norm and epsilon/norm of a smoothed root, but below epsilon it would cancel."""
+        """As of the elastic net; of a smoothed root epsilon/norm, times it where that is above 1: nearly rho^2/2."""
         match self:  # no class of one's own that changes something
             case ConcaveBlock(g=RootPlusLinear(lam=lam)):
                 s, lam = net_in_unit(lam, norm)
                 return s, ConcaveBlock(RootPlusLinear(lam))
-            case ConcaveBlock(g=SmoothedRoot(epsilon=epsilon)) if epsilon <= norm and epsilon / norm:
-                return norm, ConcaveBlock(SmoothedRoot(epsilon / norm))
+            case ConcaveBlock(g=SmoothedRoot(epsilon=epsilon)):
+                e = max(float(np.divide(epsilon, norm)), float(np.finfo(float).tiny))
+                if e > _SQUARE:
+                    return norm / e, Power(np.inf)
+                root = ConcaveBlock(SmoothedRoot(e))
+                return (norm, root) if e <= 1.0 else (norm / e, Rescaled.of(root, 1.0, e))
         return super().in_unit(norm)
 
     def smoothed(self, epsilon: float) -> ConcaveBlock:
@@ -347,13 +357,17 @@ class SmoothedRoot(ConcaveFunction):
 
     def value(self, x: Array) -> Array:
         """x / (sqrt(x + epsilon^2) + epsilon), which does not cancel."""
-        return np.asarray(x / (np.sqrt(x + self.epsilon**2) + self.epsilon))
+        return np.asarray(x / (self._root(x) + self.epsilon))
 
     def derivative(self, x: Array) -> Array:
-        return np.asarray(0.5 / np.sqrt(x + self.epsilon**2))
+        return np.asarray(0.5 / self._root(x))
 
     def elasticity(self, x: Array) -> Array:
-        return np.asarray(0.5 * x / (x + self.epsilon**2))
+        return np.asarray(0.5 * (np.sqrt(x) / self._root(x)) ** 2)
+
+    def _root(self, x: Array) -> Any:
+        """sqrt(x + epsilon^2), where no square overflows."""
+        return np.hypot(np.sqrt(x), self.epsilon)
 
     def norms_from_dual(self, s: Array) -> Array:
         return np.asarray(self.epsilon * s / np.sqrt((1.0 - s) * (1.0 + s)))

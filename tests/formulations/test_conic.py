@@ -143,6 +143,19 @@ def test_an_elastic_net_is_solved_in_every_unit(formulation, size):
     assert (found.claimed, found.value) == ("optimal", pytest.approx(solve(problem).objective, rel=1e-5))
 
 
+@pytest.mark.parametrize("formulation", ["dual", "mixed_norm", "weighted_primal", "generalized_block_norm"])
+@pytest.mark.parametrize(
+    ("loss", "epsilon", "C"), [("logistic", 1e4, 1.0), ("pinball:0.3", 1e4, 1.0), ("hinge", 1e30, 1e-28)]
+)
+def test_a_smoothed_root_is_solved_where_norms_are_far_below_its_epsilon(loss, epsilon, C, formulation):
+    """R is next to rho^2/(2 epsilon) there, what a norm less epsilon leaves of it rounding."""
+    problem = make_problem(loss=loss, seed=2, n=14, C=C, regularizer=ConcaveBlock(SmoothedRoot(epsilon)))
+    value = solve(problem, tol=1e-8).objective
+    for solver in ("CLARABEL", "ECOS"):
+        found = reference.solve(problem, formulation, solver=solver)
+        assert (found.claimed, found.value) == ("optimal", pytest.approx(value, rel=1e-5, abs=0.0))
+
+
 @pytest.mark.sampled(3)
 @REAL
 def test_targets_far_from_zero_have_the_value_of_those_about_it(loss):
