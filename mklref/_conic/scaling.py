@@ -54,6 +54,7 @@ from mklref.kernels.stack import KernelStack
 from mklref.losses import EpsilonInsensitive, Huber, Loss, OneClass, Pinball, Squared, SquaredEpsilonInsensitive
 from mklref.problem import Point, dual_norms
 from mklref.regularizers import Regularizer
+from mklref.regularizers.base import law_in_unit
 
 P = TypeVar("P", Point, SignedPoint)
 
@@ -116,7 +117,7 @@ def balanced(problem: Any) -> Scaling:
     if problem.intercept_cost:
         return _of_one_class(problem, diagonal)
     centre, S, order = _unit_of_targets(problem)
-    unit = (problem.regularizer.in_unit(S) or (0.0,))[0]
+    unit = (law_in_unit(problem.regularizer, S) or (0.0,))[0]
     found = _least_norm(
         problem, lambda a, s: s / S**order * max(1.0, s / unit * diagonal if unit else 0.0) >= problem.C
     )
@@ -132,7 +133,7 @@ def _of_one_class(problem: Any, diagonal: float) -> Scaling:
     equal = np.full(problem.n_samples, problem.intercept_cost / problem.n_samples)
     g = np.full(1, math.sqrt(diagonal)) if problem.signed else dual_norms(problem, equal)
     a = float((R.weights_from_dual(g) * g).max()) or 1.0  # f = 0 is optimal, and any unit as good
-    s, other = (R.in_unit(a) if R.supercoercive else None) or (math.nan, R)
+    s, other = (law_in_unit(R, a) if R.supercoercive else None) or (math.nan, R)
     if not (diagonal > 0.0 and 0.0 < a / s < math.inf and 0.0 < s < math.inf):
         return Scaling(most=most)
     return Scaling(factor=a / s, scores=s, most=most, regularizer=None if other is R else other)
@@ -140,14 +141,19 @@ def _of_one_class(problem: Any, diagonal: float) -> Scaling:
 
 def _least_norm(problem: Any, enough: Callable[[float, float], bool]) -> Any:
     """The least a with R(a rho) = s R'(rho) that is `enough(a, s)`, as are all above; s, and R' if not R. Or None."""
+    R = problem.regularizer
 
-    def reached(exponent: int) -> tuple[float, float, Regularizer | None] | None:
-        R, a = problem.regularizer, 2.0 ** (exponent / _FINEST)
-        s, other = R.in_unit(a) or (math.nan, R)
-        return (a, s, None if other is R else other) if enough(a, s) else None
+    def law(exponent: int) -> tuple[float, float, Regularizer]:
+        a = 2.0 ** (exponent / _FINEST)
+        return a, *(law_in_unit(R, a) or (math.nan, R))
 
-    least = (_LEAST if problem.regularizer.degree is None else 2 * _LEAST) * _FINEST
-    return reached(least + bisect_left(range(least, -least), True, key=lambda exponent: reached(exponent) is not None))
+    def reached(exponent: int) -> bool:  # beyond the last law, too
+        a, s, _ = law(exponent)
+        return enough(a, s) or (a > 1.0 and math.isnan(s))
+
+    least = (_LEAST if R.degree is None else 2 * _LEAST) * _FINEST
+    a, s, other = law(least + bisect_left(range(least, -least), True, key=reached))
+    return (a, s, None if other is R else other) if enough(a, s) else None
 
 
 _UNITS: dict[type[Loss], tuple[int, str]] = {

@@ -39,6 +39,7 @@ from mklref._typing import Array
 from mklref.machines.cholesky import factorised, substituted
 from mklref.machines.loops import QuadraticProgram
 from mklref.regularizers import Regularizer
+from mklref.regularizers.base import law_in_unit
 from mklref.regularizers.norms import LowRank, quotient
 from mklref.regularizers.rescaled import Rescaled
 
@@ -72,7 +73,8 @@ def curved_step(
     steps, they are weights on the way; the value is theirs, so that no decrease is promised that they do not make.
     """
     W, g = compressed(W), np.sqrt(Q[0])
-    s, other = regularizer.in_unit(norm := float((centre * g).max())) or (1.0, regularizer)
+    norm = float((centre * g).max())
+    s, other = (law_in_unit(regularizer, norm) if norm else None) or (1.0, regularizer)
     smooth = all(one.smoothed(_FIRST) is one for one in (regularizer, other))
     alone = other is regularizer or smooth or not 0.0 < s < np.inf
     alike = regularizer if alone else Rescaled.of(other, norm, s)

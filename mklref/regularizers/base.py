@@ -275,18 +275,27 @@ def require_regularizer(regularizer: Regularizer, kernels: int) -> None:
                 _require_equal(law, R, 0.5 * float(np.sum(rho**2 / theta)) + regularizer.weight_penalty(theta))
 
 
-def _require_unit(regularizer: Regularizer, norm: float, rho: Array, of: str) -> None:
-    """Raise unless `in_unit` is nothing or a law, s > 0 and a regulariser, that holds at these norms."""
-    if (unit := regularizer.in_unit(norm)) is None:
-        return
+@np.errstate(all="ignore")
+def law_in_unit(regularizer: Regularizer, norm: float) -> tuple[float, Regularizer] | None:
+    """`in_unit`, of a class that may be somebody's own: None, or s >= 0 and a regulariser, or `InvalidParameter`."""
+    expected = "return a number s > 0 and a Regularizer R' with R(norm rho) = s R'(rho), or None"
+    try:
+        unit = regularizer.in_unit(np.float64(norm))  # whose powers are infinite where those of a float raise
+    except Exception as error:
+        what = f"in_unit({norm:g}) of the regularizer {regularizer} raises {type(error).__name__}: {error}"
+        raise InvalidParameter(f"{what}; {expected}.") from error
     match unit:
-        case (float() | int() | np.floating() as s, Regularizer() as other) if s > 0.0:
-            law = f"value and {'in_unit' if regularizer.degree is None else 'degree'} {of} contradict "
-            law += f"R({norm:g} rho) = {s:g} R'(rho) with R' = {other}"
-            _require_equal(law, regularizer.value(norm * rho), s * other.value(rho))
-        case _:
-            expected = "return a number s > 0 and a Regularizer R' with R(norm rho) = s R'(rho), or None"
-            raise InvalidParameter(f"in_unit({norm:g}) {of} is {unit}; {expected}.")
+        case None | (float() | int() | np.floating(), Regularizer()) if unit is None or unit[0] >= 0.0:
+            return unit
+    raise InvalidParameter(f"in_unit({norm:g}) of the regularizer {regularizer} is {unit}; {expected}.")
+
+
+def _require_unit(regularizer: Regularizer, norm: float, rho: Array, of: str) -> None:
+    """Raise unless `in_unit` is nothing or a law that holds at these norms."""
+    if (unit := law_in_unit(regularizer, norm)) is not None:
+        law = f"value and {'in_unit' if regularizer.degree is None else 'degree'} {of} contradict "
+        law += f"R({norm:g} rho) = {unit[0]:g} R'(rho) with R' = {unit[1]}"
+        _require_equal(law, regularizer.value(norm * rho), unit[0] * unit[1].value(rho))
 
 
 def _require_derivative(regularizer: Regularizer, g: Array, jacobian: Array, of: str) -> None:

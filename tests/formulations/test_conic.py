@@ -20,7 +20,7 @@ from mklref._conic.cones import use_second_order_cones
 from mklref._conic.model import nonnegative
 from mklref._conic.scaling import Scaling, balanced, factorize
 from mklref.certificate import certify
-from mklref.exceptions import SolverFailure
+from mklref.exceptions import InvalidParameter, SolverFailure
 from mklref.formulations import FORMULATIONS, as_formulation
 from mklref.kernels import stack
 from mklref.losses import EpsilonInsensitive, Huber, Squared, as_loss
@@ -247,6 +247,24 @@ def test_what_cannot_be_scaled_is_left_alone():
     for given in ({"C": 7.0}, {"loss": "one_class"}):
         net, own = (balanced(make_problem(**given, regularizer=R(0.3))) for R in (ElasticNet, Own))
         assert own == net != Scaling(most=net.most)
+
+
+@pytest.mark.parametrize(
+    ("far", "says"), [(lambda: 1 / 0, "raises ZeroDivisionError: division by zero"), (lambda: "much", "is much")]
+)
+def test_a_law_in_another_unit_that_is_none_far_away_is_named(far, says):
+    class Own(ElasticNet):
+        def value(self, rho):
+            return super().value(rho)
+
+        def in_unit(self, norm):
+            return ElasticNet(self.lam).in_unit(norm) if norm < 1e6 else far()
+
+    problem = make_problem(C=1e9, regularizer=Own(0.3))
+    with pytest.raises(InvalidParameter, match=rf"in_unit\(.*e\+.*\) of the regularizer Own\(0\.3.*\) {says}; return"):
+        reference.solve(problem, "dual")
+    Own.in_unit = lambda self, norm: ElasticNet(self.lam).in_unit(norm) if norm < 1e6 else None
+    assert balanced(problem) == balanced(problem.replace(regularizer=ElasticNet(0.3)))
 
 
 @pytest.mark.sampled(6)
