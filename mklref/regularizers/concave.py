@@ -235,6 +235,13 @@ class ConcaveBlock(Regularizer):
         low, high = self.g.slopes
         return Polyhedral(np.full(kernels, 0.5 * low**2)) if low == high else None
 
+    def in_shares(self, kernels: int) -> Polyhedral | None:
+        """As of the elastic net, in h(theta)."""
+        match self:
+            case ConcaveBlock(g=RootPlusLinear(lam=lam)):
+                return Polyhedral(np.full(kernels, 0.5 * (1.0 - lam)), lam=lam)
+        return super().in_shares(kernels)
+
 
 @dataclass(frozen=True)
 class PowerRoot(ByExponent, ConcaveFunction):

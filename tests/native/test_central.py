@@ -25,6 +25,7 @@ from mklref.regularizers import (
     Lp,
     Power,
     PowerRoot,
+    RootPlusLinear,
     Tikhonov,
     WeightedL1,
 )
@@ -196,6 +197,7 @@ def test_many_kernels_of_rank_one_are_no_obstacle(loss, C, monkeypatch, calls_of
     [
         # Kinks of J, and slopes of R* that have kinks themselves or are steep: the bundle ends at gaps up to 0.4.
         *((ElasticNet(0.1, form), *size, 1.0, 0) for form in ("ivanov", "tikhonov") for size in ((40, 40), (30, 60))),
+        (ConcaveBlock(RootPlusLinear(1e-4)), 30, 60, 1.0, 0),
         *((Power(p), *size, 1.0, 0) for p in (1.0 + 1e-9, 1.0 + 1e-7) for size in ((40, 40), (30, 60))),
         # Next to p = 1 every family goes by its member with kinks: path and bundle alone end at gaps of 4e-6 to 0.1.
         (HalfPower(1.0 + 4e-9), 40, 40, 1.0, 0),

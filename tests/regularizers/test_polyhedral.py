@@ -225,10 +225,10 @@ def test_p_is_a_number_whatever_its_type():
     assert Lp(float("inf")).block_exponent == 2.0
 
 
-def test_elastic_nets_are_linear_in_the_shares():
+@pytest.mark.parametrize("net", [ElasticNet(0.3), ConcaveBlock(RootPlusLinear(0.3))], ids=str)
+def test_elastic_nets_are_linear_in_the_shares(net):
     """R(rho) = min_s 1/2 sum rho^2 ((1-lam)/s + lam) + psi(s), at s = rho for the linear psi of the Tikhonov form."""
     lam, rho = 0.3, np.array([0.2, 1.0, 3.0])
-    net = ElasticNet(lam)
     slope = net.in_shares(3).cost
     values = [0.5 * np.sum(rho**2 * ((1 - lam) / s + lam)) + slope @ s for s in (rho, 0.99 * rho, 1.01 * rho)]
     assert values[0] == pytest.approx(net.value(rho), rel=1e-12)
