@@ -145,7 +145,8 @@ def test_an_elastic_net_is_solved_in_every_unit(formulation, size):
 
 @pytest.mark.parametrize("formulation", ["dual", "mixed_norm", "weighted_primal", "generalized_block_norm"])
 @pytest.mark.parametrize(
-    ("loss", "epsilon", "C"), [("logistic", 1e4, 1.0), ("pinball:0.3", 1e4, 1.0), ("hinge", 1e30, 1e-28)]
+    ("loss", "epsilon", "C"),
+    [("hinge", 3.0, 10.0), ("logistic", 1e4, 1.0), ("pinball:0.3", 1e4, 1.0), ("hinge", 1e30, 1e-28)],
 )
 def test_a_smoothed_root_is_solved_where_norms_are_far_below_its_epsilon(loss, epsilon, C, formulation):
     """R is next to rho^2/(2 epsilon) there, what a norm less epsilon leaves of it rounding."""
