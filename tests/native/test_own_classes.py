@@ -201,12 +201,7 @@ WRONG = [
     (Halves(), "in_unit", lambda right, norm: (2**0.5 * norm, Halves()), r"in_unit .* R\(0\.125 rho\) = 0\.17"),
     (Halves(), "in_unit", lambda right, norm: norm**1.5, r"in_unit\(2\) .* is 2\.8.*; return a number s > 0 and a Reg"),
     (Halves(), "in_unit", lambda right, norm: (np.nan, Halves()), r"in_unit\(2\) .* is \(nan, .*; return a number s"),
-    (
-        Halves(),
-        "in_unit",
-        lambda right, norm: norm.unit,
-        r"in_unit\(2\) .* Halves\(\) raises AttributeError: .*; return",
-    ),
+    (Halves(), "in_unit", lambda right, norm: norm.unit, r"in_unit\(2\) .* Halves\(\) raises AttributeError"),
     (Halves(), "weights_jacobian", lambda right, g: np.eye(4), "weights_jacobian .* in q and not in g"),
     (Halves(), "weights_jacobian", lambda right, g: np.diag(0.48 / g), "contradicts weights_from_dual"),
     (Halves(), "weights_jacobian", lambda right, g: np.diag(0.5 / g)[::-1], "contradicts weights_from_dual"),
