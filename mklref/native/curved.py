@@ -74,7 +74,8 @@ def curved_step(
     """
     W, g = compressed(W), np.sqrt(Q[0])
     norm = float((centre * g).max())
-    s, other = (law_in_unit(regularizer, norm) if norm else None) or (1.0, regularizer)
+    known = norm > 0.0 and regularizer.degree is None  # at a degree relatives are the same in every unit
+    s, other = (law_in_unit(regularizer, norm) if known else None) or (1.0, regularizer)
     smooth = all(one.smoothed(_FIRST) is one for one in (regularizer, other))
     alone = other is regularizer or smooth or not 0.0 < s < np.inf
     alike = regularizer if alone else Rescaled.of(other, norm, s)
