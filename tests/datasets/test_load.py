@@ -133,10 +133,9 @@ def test_csv_that_is_none(csv, tmp_path):
             datasets.read_csv(path)
     with pytest.raises(InvalidInput, match=r"byte 0xff is not utf-8-sig\. Save it as UTF-8"):
         datasets.read_csv(binary)
-    with pytest.raises(FileNotFoundError):
-        datasets.read_csv(tmp_path / "absent.csv")
-    with pytest.raises(OSError, match=tmp_path.name):  # a directory, which is no pipe
-        datasets.read_csv(tmp_path)
+    for path, error in ((tmp_path / "absent.csv", FileNotFoundError), (tmp_path, OSError)):  # a directory is no pipe
+        with pytest.raises(error, match=path.name):
+            datasets.read_csv(path)
     with pytest.raises(InvalidParameter, match=r"target = 'z' is no column .* its columns: a, b, class"):
         datasets.read_csv(csv(TABLE), target="z")
 

@@ -1,9 +1,18 @@
-"""Problems on the left of every edge of the table of equivalences."""
+"""Problems on the left of every edge of the table of equivalences, solved."""
 
 from __future__ import annotations
 
-import numpy as np
+from functools import cache
+from itertools import count
 
+import numpy as np
+from makers import make_problem
+
+import mklref
+from mklref import reference
+from mklref.equivalences import Equivalence
+from mklref.exceptions import InvalidParameter
+from mklref.problem import Problem
 from mklref.regularizers import (
     BlockNorm,
     ConcaveBlock,
@@ -21,7 +30,9 @@ from mklref.regularizers import (
     WeightedL1,
     WeightedLp,
 )
+from mklref.solution import Solution
 
+N = 8
 SCALE = np.array([0.5, 1.4, 0.9, 2.0])
 PAIRS = ((0, 2), (1, 3))
 UNEVEN = ((3,), (0, 1, 2))
@@ -78,3 +89,38 @@ CASES: dict[str, list[dict]] = {
     "ellipsoid: weights and dual": both(Mahalanobis(OPPOSED)),
 }
 """Problems on the left of every edge."""
+
+
+@cache
+def solved(edge: Equivalence, number: int) -> tuple[Problem, Solution]:
+    """The left side of a case, solved in the formulation of the edge: the first problem in which two kernels matter.
+
+    Where one has all the weight, penalties that differ in how they share it agree.
+    """
+    for seed in count(number):
+        problem = make_problem(seed=seed, n=18, **CASES[edge.name][number])
+        second, largest = np.sort(edge(problem, mklref.solve(problem)).weights)[-2:]
+        if second >= 0.1 * largest:
+            break
+    return problem, reference.solve(problem, edge.formulations[0], tol=1e-7)
+
+
+def solved_with(loss, regularizer, intercept=True, C=1.0, n=N) -> tuple[Problem, Solution] | None:
+    """A small problem with its solution, or None if it is none: an intercept that is missing, or degree 1 with nu.
+
+    The kernels of the nu machine are small, so that norms grow linearly at the cost of a gain -c_b b that is smaller: a
+    problem whose optimum is -inf has no solution that an edge could carry.
+    """
+    cost = 1.0 / (0.5 * n) if loss.intercept_cost else C
+    try:
+        problem = make_problem(loss=loss, n=n, seed=3, C=cost, regularizer=regularizer, intercept=intercept)
+    except InvalidParameter:
+        return None
+    if loss.intercept_cost:
+        problem = problem.replace(kernels=0.5 * problem.kernels.dense())
+    return problem, mklref.solve(problem, tol=1e-8)
+
+
+def functions(problem: Problem, solution: Solution) -> np.ndarray:
+    """sum_m f_m on the samples, without the intercept."""
+    return solution.decision_function(problem.kernels.dense()) - solution.intercept

@@ -10,18 +10,16 @@ from __future__ import annotations
 import re
 from dataclasses import replace
 from fractions import Fraction
-from functools import cache
-from itertools import count
 
 import numpy as np
 import pytest
-from equivalences.cases import CASES, PAIRS
+from equivalences.cases import CASES, PAIRS, N, functions, solved, solved_with
 from makers import LOSSES, make_problem
 
 import mklref
 from mklref import equivalences, reference
 from mklref.certificate import certify
-from mklref.equivalences import EQUIVALENCES, Equivalence, leaving
+from mklref.equivalences import EQUIVALENCES, leaving
 from mklref.equivalences.maps import Carried, _within_float64
 from mklref.exceptions import InvalidInput, InvalidParameter, InvalidType, NotApplicable
 from mklref.losses import OneClass
@@ -40,21 +38,6 @@ from mklref.regularizers import (
     WeightedL1,
     WeightedLp,
 )
-from mklref.solution import Solution
-
-
-@cache
-def solved(edge: Equivalence, number: int) -> tuple[Problem, Solution]:
-    """The left side of a case, solved in the formulation of the edge: the first problem in which two kernels matter.
-
-    Where one has all the weight, penalties that differ in how they share it agree.
-    """
-    for seed in count(number):
-        problem = make_problem(seed=seed, n=18, **CASES[edge.name][number])
-        second, largest = np.sort(edge(problem, mklref.solve(problem)).weights)[-2:]
-        if second >= 0.1 * largest:
-            break
-    return problem, reference.solve(problem, edge.formulations[0], tol=1e-7)
 
 
 def test_every_edge_has_cases_and_a_name_of_its_own():
@@ -89,11 +72,6 @@ def test_both_sides_have_the_same_solution(edge, number):
     assert right.certificate.lower <= certificate.upper + rounding
     expected = carried.function_scale * functions(problem, solution)
     np.testing.assert_allclose(functions(carried.problem, right), expected, atol=1e-4 * np.abs(expected).max())
-
-
-def functions(problem: Problem, solution: Solution) -> np.ndarray:
-    """sum_m f_m on the samples, without the intercept."""
-    return solution.decision_function(problem.kernels.dense()) - solution.intercept
 
 
 INVERSES = [
@@ -193,23 +171,6 @@ def test_an_inexact_solution_for_lp_is_as_good_on_the_right_at_p_1(name):
 
 
 REGULARIZERS = {str(case["regularizer"]): case["regularizer"] for cases in CASES.values() for case in cases}
-N = 8
-
-
-def solved_with(loss, regularizer, intercept=True, C=1.0, n=N) -> tuple[Problem, Solution] | None:
-    """A small problem with its solution, or None if it is none: an intercept that is missing, or degree 1 with nu.
-
-    The kernels of the nu machine are small, so that norms grow linearly at the cost of a gain -c_b b that is smaller: a
-    problem whose optimum is -inf has no solution that an edge could carry.
-    """
-    cost = 1.0 / (0.5 * n) if loss.intercept_cost else C
-    try:
-        problem = make_problem(loss=loss, n=n, seed=3, C=cost, regularizer=regularizer, intercept=intercept)
-    except InvalidParameter:
-        return None
-    if loss.intercept_cost:
-        problem = problem.replace(kernels=0.5 * problem.kernels.dense())
-    return problem, mklref.solve(problem, tol=1e-8)
 
 
 def test_a_problem_without_an_optimum_has_no_solution_to_carry():

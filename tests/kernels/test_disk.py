@@ -14,8 +14,8 @@ from makers import agree
 
 import mklref
 from mklref import DistributedLazyStack, Lp, Problem, kernels, solve
-from mklref.exceptions import InvalidInput, InvalidKernel, InvalidType, KernelsLost
-from mklref.factored import tiles
+from mklref.exceptions import InvalidInput, InvalidKernel, InvalidType, KernelsLost, PlainTextWarning
+from mklref.factored import cluster as clusters, tiles
 from mklref.kernels import DiskStack, FactorStack, gaussian, stack as stack_of, storage
 
 
@@ -176,3 +176,12 @@ def test_the_default_cache_has_room_for_what_a_solver_needs_of_all_samples(monke
     """With less, machines most of whose samples are support vectors are solved by working sets, which takes longer."""
     monkeypatch.setattr(storage, "free_memory", lambda: free)
     assert storage.checked_cache(None, n) == cache
+
+
+def test_plain_text_on_an_address_that_others_reach_is_warned_of(client, monkeypatch):
+    others = ["tcp://10.0.0.7:8786", "tcp://[2001:db8::1]:8786", "ws://cluster:80"]
+    own = ["tcp://127.0.0.1:8786", "tcp://[::1]:8786", "tcp://localhost:1", "tls://10.0.0.7:1", "inproc://10.0.0.7/1"]
+    assert [clusters._readable_by_others(address) for address in (*others, *own)] == [True] * 3 + [False] * 5
+    monkeypatch.setattr(clusters, "_readable_by_others", lambda address: True)
+    with pytest.warns(PlainTextWarning, match="Security"):
+        clusters.check_client(client)

@@ -25,10 +25,8 @@ from mklref.exceptions import (
     InvalidType,
     KernelsLost,
     NotApplicable,
-    PlainTextWarning,
     UnsafeFile,
 )
-from mklref.factored import cluster as clusters
 from mklref.factored.remote import _of_rows
 
 RNG = np.random.default_rng(5)
@@ -390,12 +388,3 @@ def refused():
 def test_what_no_stack_can_be_made_of_is_a_sentence(client, factors, error, said):
     with pytest.raises(error, match=said):
         mklref.DistributedStack(factors, client=client)
-
-
-def test_plain_text_on_an_address_that_others_reach_is_warned_of(client, monkeypatch):
-    others = ["tcp://10.0.0.7:8786", "tcp://[2001:db8::1]:8786", "ws://cluster:80"]
-    own = ["tcp://127.0.0.1:8786", "tcp://[::1]:8786", "tcp://localhost:1", "tls://10.0.0.7:1", "inproc://10.0.0.7/1"]
-    assert [clusters._readable_by_others(address) for address in (*others, *own)] == [True] * 3 + [False] * 5
-    monkeypatch.setattr(clusters, "_readable_by_others", lambda address: True)
-    with pytest.warns(PlainTextWarning, match="Security"):
-        clusters.check_client(client)

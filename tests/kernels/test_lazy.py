@@ -17,7 +17,6 @@ from makers import KERNELS, NORMALIZATIONS
 from mklref import Problem, certify, solve
 from mklref.exceptions import InvalidInput, InvalidKernel, InvalidParameter, InvalidType
 from mklref.kernels import (
-    ArrayStack,
     LazyStack,
     evaluation,
     gaussian,
@@ -378,19 +377,6 @@ def test_an_entry_that_overflows_late_is_named(X):
             use()
     with pytest.raises(InvalidInput, match=r"kernel 'poly:3' is (nan|inf) between the samples 17 and 17"):
         solve(Problem(lazy, np.where(np.arange(40) % 2, 1.0, -1.0)))
-
-
-def test_auto_says_what_it_chose(X, monkeypatch):
-    family = gaussian([1.0, 2.0])
-    kept = family.fit(X, storage="auto")
-    assert isinstance(kept, ArrayStack)
-    assert "chose 'memory': 2 matrices of order 40" in kept.choice
-    sizes = [storage.checked_cache(text, 40) for text in ("7", "7B", "7k", "7 MB", "0.7GB", "0.007T")]
-    assert sizes == [7, 7, 7_000, 7 * 10**6, 7 * 10**8, 7 * 10**9]
-    monkeypatch.setattr(storage, "free_memory", lambda: 1e4)
-    lazy = family.fit(X, storage="auto")
-    assert isinstance(lazy, LazyStack)
-    assert "chose 'lazy'" in lazy.choice
 
 
 def test_the_squares_of_all_of_a_part_are_computed_once(X, monkeypatch):

@@ -12,7 +12,7 @@ from makers import Frame, make_kernels, make_samples
 
 from mklref import certify, solve
 from mklref.exceptions import InvalidInput, InvalidKernel, KernelsLost
-from mklref.kernels import ArrayStack, stack
+from mklref.kernels import ArrayStack, LazyStack, gaussian, stack, storage
 from mklref.problem import Problem
 
 M, N = 4, 21
@@ -266,3 +266,16 @@ def test_few_samples_of_many_lose_nothing_that_rounding_explains(rng):
     single = stack([np.outer(x, x).astype(np.float32)])
     assert single.lost.all()
     np.testing.assert_array_equal(single.part([0, 1, 2]).lost, single.lost[:, :3])
+
+
+def test_auto_says_what_it_chose(rng, monkeypatch):
+    X, family = rng.normal(size=(40, 3)), gaussian([1.0, 2.0])
+    kept = family.fit(X, storage="auto")
+    assert isinstance(kept, ArrayStack)
+    assert "chose 'memory': 2 matrices of order 40" in kept.choice
+    sizes = [storage.checked_cache(text, 40) for text in ("7", "7B", "7k", "7 MB", "0.7GB", "0.007T")]
+    assert sizes == [7, 7, 7_000, 7 * 10**6, 7 * 10**8, 7 * 10**9]
+    monkeypatch.setattr(storage, "free_memory", lambda: 1e4)
+    lazy = family.fit(X, storage="auto")
+    assert isinstance(lazy, LazyStack)
+    assert "chose 'lazy'" in lazy.choice

@@ -13,6 +13,7 @@ from makers import make_problem
 
 from mklref import solve
 from mklref.regularizers import Lp
+from mklref.testing import Answer, judge, select
 from validation.planted import FAULTS
 
 
@@ -71,3 +72,23 @@ def noise(problem, beta, theta, b):
 def random(problem, beta, theta, b):
     rng = np.random.default_rng(0)
     return problem.C * problem.y * rng.uniform(size=len(beta)), rng.uniform(size=len(theta)), b
+
+
+CATALOGUE = {case.name: case for case in select()}
+
+built = cache(lambda name: CATALOGUE[name].build()[0])  # for all tests, so that its solution is found once
+
+CASES = (
+    "hinge-l2", "hinge-l1", "squared-l2", "epsilon-insensitive-l2", "hinge-l1-no-intercept", "logistic-l2",
+    "pinball-l2", "huber-l2", "hinge-l1-sample-weight", "squared-l2-no-intercept", "one-kernel", "huge-kernels",
+)  # fmt: skip
+
+
+def planted(what):
+    """The first problem that leaves the fault room, and what a solver with it answers."""
+    for name in CASES:
+        problem = built(name)
+        answer = FAULTS[what][1](problem)
+        if answer is not None and not judge(problem, Answer(*answer), suspects=False).passed:
+            return problem, answer
+    raise AssertionError(f"no case leaves room for: {what}")

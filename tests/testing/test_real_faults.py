@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import cache
 
 import numpy as np
 import pytest
@@ -14,9 +13,11 @@ from testing.planted import (
     L2,
     L43,
     LOSS,
+    built,
     flipped,
     noise,
     other_cost,
+    planted,
     point,
     problem_of,
     random,
@@ -27,28 +28,8 @@ from testing.planted import (
 from mklref import Problem, solve
 from mklref.kernels import center, normalize
 from mklref.regularizers import Fixed, Groups, HalfPower, Lp, Tikhonov, WeightedL1, WeightedLp
-from mklref.testing import FAULTS, Answer, assert_optimal, judge, select
+from mklref.testing import FAULTS, Answer, assert_optimal, judge
 from validation.planted import FAULTS as PLANTS, exact
-
-CATALOGUE = {case.name: case for case in select()}
-
-built = cache(lambda name: CATALOGUE[name].build()[0])  # for all tests, so that its solution is found once
-
-CASES = (
-    "hinge-l2", "hinge-l1", "squared-l2", "epsilon-insensitive-l2", "hinge-l1-no-intercept", "logistic-l2",
-    "pinball-l2", "huber-l2", "hinge-l1-sample-weight", "squared-l2-no-intercept", "one-kernel", "huge-kernels",
-)  # fmt: skip
-
-
-def planted(what):
-    """The first problem that leaves the fault room, and what a solver with it answers."""
-    for name in CASES:
-        problem = built(name)
-        answer = PLANTS[what][1](problem)
-        if answer is not None and not judge(problem, Answer(*answer), suspects=False).passed:
-            return problem, answer
-    raise AssertionError(f"no case leaves room for: {what}")
-
 
 ONE_FACTOR = "multiplicative normalisation inside, one factor for all"
 """It is a multiple of all kernels as well as a normalisation of each: both are named."""
@@ -395,7 +376,7 @@ def test_what_is_said_of_the_closed_form_is_not_said_of_the_weights_of_the_machi
     assert "the weights 0.4, " in finding.text
 
 
-AMBIGUOUS = [
+NEAR = [
     ("small-C-hinge-p-4-over-3", "failure inside swallowed: weights 0", "zero answer", ()),
     ("another-C-hinge-p-4-over-3", "weights of the first step", "weights of another iterate", ()),
     ("rank-one-hinge-p-4", "the last samples never read", "dropped samples", ("relabelled samples",)),
@@ -411,9 +392,7 @@ bound, less free samples than unknowns, a machine that is nearly solved."""
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.parametrize(
-    ("name", "what", "first", "others"), AMBIGUOUS, ids=[f"{row[0]}-{row[2]}" for row in AMBIGUOUS]
-)
+@pytest.mark.parametrize(("name", "what", "first", "others"), NEAR, ids=[f"{row[0]}-{row[2]}" for row in NEAR])
 def test_the_reading_that_explains_less_is_not_the_name(name, what, first, others):
     problem = built(name)
     finding = judge(problem, Answer(*PLANTS[what][1](problem))).findings[0]
