@@ -17,7 +17,7 @@ import sys
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, wraps
 from typing import TYPE_CHECKING, Any, TypeVar, cast
@@ -48,6 +48,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 _share: ContextVar[int] = ContextVar("share", default=sys.maxsize)
 _LARGE = 1500
 """Order of a large factorisation."""
+_WORTH = 1 << 21
+"""Entries to be read for which a thread of Python, a tenth of a millisecond, is worth starting."""
 _LOCK = threading.RLock()
 if hasattr(os, "register_at_fork"):  # else a process that is forked while another thread has it waits for ever
     os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
@@ -145,6 +147,33 @@ def blas_threads(order: int = 1) -> Iterator[None]:
         return
     with _ONE_THREAD.held():
         yield
+
+
+def in_parts(work: Callable[[slice], object], count: int, unit: int, size: int) -> None:
+    """work(slice) on parts of range(count) that begin at multiples of `unit`, by several threads if that is worth it.
+
+    `size` is the number of entries that all of them read. BLAS has one thread then.
+    """
+    used = max(1, min(threads(), size // _WORTH))
+    step = unit * -(-count // (unit * used))
+    parts = iter([slice(k, k + step) for k in range(0, count, step)])
+
+    def some() -> None:
+        for part in parts:
+            work(part)
+
+    if used == 1:
+        some()
+        return
+    from concurrent.futures import Future, ThreadPoolExecutor
+
+    with blas_threads(), ThreadPoolExecutor(used - 1) as pool:
+        others: list[Future[None]] = []
+        with suppress(RuntimeError):  # no memory for another thread: those that are here do all parts
+            others.extend(pool.submit(some) for _ in range(used - 1))
+        some()
+        for other in others:
+            other.result()  # raises what was raised there
 
 
 def as_in_solvers(method: F) -> F:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mklref._names import namings, require_one_order, require_same_samples
-from mklref._threads import cached_property
+from mklref._threads import cached_property, in_parts
 from mklref._typing import Array, FloatArray
 from mklref._validate import as_float_array, checked_members, checked_names
 from mklref.exceptions import InvalidKernel, KernelsLost
@@ -19,8 +19,10 @@ from mklref.kernels.validation import checked_gram, require_gram, require_psd, r
 
 _EXPLAINED = 65.0 * float(np.finfo(np.float64).eps)
 """More of the trace of a matrix than the last step of `require_psd`, up to which float64 explains what it misses."""
-_LARGE = 128
+_LARGE = 640
 """Order of a matrix from which its symmetry saves time in a product; below, one product with all matrices does."""
+_TOGETHER = 64
+"""Rows at whose multiples such a product may be cut for several threads: BLAS takes a few of them at a time."""
 _BLOCK = 1 << 17
 """Entries that are converted from float32, or multiplied, at a time: a megabyte, which stays in the cache."""
 _FEW = 1 << 14
@@ -101,7 +103,13 @@ class ArrayStack(KernelStack):
     def apply(self, v: Array, kernels: Any = None) -> Array:
         v, some = numbers("v", v, self), indices(kernels, len(self), "kernels")
         if kernels is None and len(v) < _LARGE and (rows := self._rows) is not None:
-            return np.asarray(rows @ v).reshape(-1, len(v))
+            products = np.empty(len(rows))
+
+            def multiply(part: slice) -> None:
+                np.dot(rows[part], v, out=products[part])
+
+            in_parts(multiply, len(rows), _TOGETHER, rows.size)
+            return products.reshape(-1, len(v))
         return np.array([_product(self.matrices[m], v) for m in some]).reshape(-1, len(v))
 
     def apply_each(self, vectors: Array, kernels: Any = None) -> Array:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from makers import Frame, make_kernels, make_samples
 
-from mklref import certify, solve
+from mklref import _threads, certify, solve
 from mklref.exceptions import InvalidInput, InvalidKernel, KernelsLost
 from mklref.kernels import ArrayStack, LazyStack, gaussian, stack, storage
 from mklref.problem import Problem
@@ -35,9 +35,11 @@ def test_combine_does_not_read_kernels_of_weight_zero(K):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize("n", [127, 128, 200])
-def test_products_of_large_matrices(n, dtype, rng):
-    """From order 128 on one triangle is read; every v that NumPy takes gives the sum of the definition."""
+@pytest.mark.parametrize(("n", "threads"), [(127, 1), (200, 3), (639, 2), (640, 1)])
+def test_products_of_large_matrices(n, threads, dtype, rng, monkeypatch):
+    """From order 640 on one triangle is read, below by threads; any v of NumPy gives the sum of the definition."""
+    monkeypatch.setattr(_threads, "_WORTH", n)
+    monkeypatch.setenv("MKLREF_NUM_THREADS", str(threads))
     K = make_kernels(rng, make_samples(rng, n), 2).astype(dtype)
     whole = rng.normal(size=2 * n)
     for S in (stack(K), stack([np.asfortranarray(matrix) for matrix in K])):

@@ -191,6 +191,19 @@ def test_rows_of_the_combined_kernel_follow_the_weights(loss):
         np.testing.assert_allclose(machine.rows[index], combined[index], rtol=1e-14)
 
 
+@pytest.mark.parametrize(("n", "rows", "formed"), [(60, 20, 20), (60, 21, 60), (300, 101, 101)])
+def test_a_third_of_short_rows_are_all_rows(n, rows, formed):
+    """They cost as much as half of the stack, which has all of them; of longer ones more are read in that time."""
+    problem = make_problem(loss="hinge", seed=3, n=n)
+    machine, M = machine_for(problem, None), problem.n_kernels
+    machine.move(np.ones(M))
+    machine.form(np.arange(5, 5 + rows))
+    assert machine.ready.sum() == formed
+    assert machine.rows_read == min(formed, n / 2) * M
+    there = np.flatnonzero(machine.ready)
+    np.testing.assert_allclose(machine.rows[there], problem.kernels.dense().sum(axis=0)[there], rtol=1e-13)
+
+
 @pytest.mark.parametrize("loss", ["hinge", "squared_epsilon_insensitive", "squared"])
 def test_a_jump_changes_the_dual_point_only(loss):
     machine = machine_of(loss, True)

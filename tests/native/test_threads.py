@@ -21,7 +21,7 @@ from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import mklref
 from mklref import _threads, native, reference
-from mklref._threads import blas_threads
+from mklref._threads import blas_threads, in_parts
 from mklref.evidence import EvidenceProblem, MarginalLikelihood, likelihood, stationarity
 from mklref.exceptions import MKLWarning, SolverFailure, warn
 from mklref.kernels import ArrayStack, evaluation, gaussian
@@ -251,6 +251,41 @@ def test_threads_that_find_no_memory_are_not_missed():
     command = [sys.executable, "-c", LACKING]
     ran = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
     assert (ran.returncode, ran.stdout) == (0, 3 * "0\n"), ran.stderr
+
+
+@pytest.mark.parametrize("memory", [True, False])
+def test_parts_for_several_threads_are_all_done(memory, monkeypatch):
+    """Also by one alone, where there is no memory for others."""
+    monkeypatch.setenv("MKLREF_NUM_THREADS", "3")
+    if not memory:
+        monkeypatch.setattr(threading.Thread, "start", Mock(side_effect=RuntimeError("can't start new thread")))
+    parts, seen = [], set()
+
+    def work(part):
+        parts.append((part.start, part.stop))
+        seen.update(blas_now())
+
+    with threadpool_limits(2, user_api="blas"):
+        in_parts(work, 500, 64, _threads._WORTH)
+        assert (parts, seen) == ([(0, 512)], blas_now()), "not worth a thread"
+        parts.clear(), seen.clear()
+        in_parts(work, 500, 64, 9 * _threads._WORTH)
+    assert (sorted(parts), seen) == ([(0, 192), (192, 384), (384, 576)], {1})
+
+
+def test_what_another_thread_raises_in_its_part_is_raised(monkeypatch):
+    monkeypatch.setenv("MKLREF_NUM_THREADS", "2")
+    there, here = threading.Event(), threading.get_ident()
+
+    def work(_):
+        if threading.get_ident() == here:
+            assert there.wait(timeout=30)
+        else:
+            there.set()
+            raise MemoryError
+
+    with pytest.raises(MemoryError):
+        in_parts(work, 2, 1, 2 * _threads._WORTH)
 
 
 def test_a_search_without_memory_for_its_threads_says_what_to_do(monkeypatch, rng):
