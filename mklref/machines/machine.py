@@ -43,9 +43,6 @@ from mklref.solution import History, Solution, Status
 SPARE = 0.9
 """Certificates add an allowance for rounding to the gap; solvers make up for it up to this share of the wanted gap."""
 _MANY = 64
-_SHORT, _MANY_ROWS = 256, 3
-"""Of at most so many samples all rows are formed for one in so many: read one by one these cost two thirds as much, and
-steps need others beside them."""
 _FEWER = 0.75
 """Kernels are dropped only if at most this share of the watched ones is left."""
 
@@ -233,11 +230,9 @@ class Machine(Together, ABC):
 
     def form(self, index: Any) -> None:
         """Make sure that these rows of Q are formed."""
-        missing, n = index[self.ready[index] == 0], len(self.rows)
-        if n <= _SHORT and _MANY_ROWS * len(missing) > n:
-            missing = np.arange(n)
+        missing = index[self.ready[index] == 0]
         loops.combine_rows(self.forms.stack, self.weights, missing, self.rows, self.ready, self.forms.threads)
-        self.rows_read += min(len(missing), 0.5 * n) * int(np.count_nonzero(self.weights))
+        self.rows_read += min(len(missing), 0.5 * len(self.rows)) * int(np.count_nonzero(self.weights))
 
     def scores(self, solved: bool = False) -> tuple[Array, float, float]:
         """Scores without intercept, the best intercept, and sum_i c_i V + c_b b there.
