@@ -11,11 +11,13 @@ from mklref._typing import Array
 from mklref.machines import machine_for
 from mklref.machines.joint import JointMachine
 from mklref.machines.lazy import LazyMachine, kernels_of
+from mklref.machines.smo import SMOMachine
 from mklref.multiclass import random_part
 from mklref.native import tuning
 from mklref.native.loop import Loop
 from mklref.native.point import Point, equal_weights
 from mklref.problem import on_samples
+from mklref.regularizers import Lp
 
 
 def first_weights(loop: Loop, start: Any) -> Array:
@@ -56,7 +58,7 @@ def weights_of_a_part(loop: Loop) -> Array | None:
     machine, problem = loop.machine, loop.problem
     n = problem.n_samples
     k = n // tuning.SHARE
-    if k < tuning.FEWEST:
+    if k < tuning.FEWEST or _equal_ones_are_near(loop):
         return None
     chosen = random_part(problem, k)
     if chosen is None:
@@ -72,3 +74,14 @@ def weights_of_a_part(loop: Loop) -> Array | None:
         machine.move(best.weights)
         machine.begin(chosen, best.beta, best.intercept)
     return None if best is None else best.weights
+
+
+def _equal_ones_are_near(loop: Loop) -> bool:
+    """Whether as few machines lead from equal weights to the solution, the first of which costs no more than others.
+
+    It does where Q is factorised, kernels are evaluated, several machines share the weights, or samples are many.
+    """
+    regularizer, (least, most) = loop.problem.regularizer, tuning.EVEN
+    pairs = isinstance(loop.machine, SMOMachine) and not isinstance(loop.machine, LazyMachine)
+    few = loop.problem.n_samples <= tuning.FEW_SAMPLES
+    return pairs and few and isinstance(regularizer, Lp) and least <= regularizer.p <= most

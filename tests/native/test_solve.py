@@ -15,6 +15,7 @@ from sklearn.svm import SVC
 import mklref
 from mklref import reference
 from mklref.certificate import certify
+from mklref.kernels import gaussian
 from mklref.machines import machine, machine_for
 from mklref.native import loop, tuning
 from mklref.native.point import equal_weights, nearer
@@ -169,7 +170,7 @@ def many_samples(n=480, loss="hinge", p=1.0, **changes):
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("loss", ["hinge", "squared", "logistic"])
-@pytest.mark.parametrize("p", [1.0, 2.0])
+@pytest.mark.parametrize("p", [1.0, 1.5])
 def test_they_are_nearly_as_good_as_the_best(loss, p):
     problem = many_samples(loss=loss, p=p)
     weights = weights_of_a_part(loop_on(problem))
@@ -210,6 +211,32 @@ def test_what_they_cost_is_counted(loss):
     assert counted.counters == run.counters()
     assert counted.records[0].inner_steps > costs["inner_steps"]
     assert sum(record.inner_steps for record in counted.records) == counted.counters["inner_steps"]
+
+
+@pytest.mark.parametrize(
+    ("p", "loss", "few", "near"),
+    [(2.0, "hinge", 480, True), (3.0, "epsilon_insensitive", 480, True), (1.9, "hinge", 480, False),
+     (3.1, "hinge", 480, False), (2.0, "squared", 480, False), (2.0, "hinge", 479, False)],
+)  # fmt: skip
+def test_none_where_equal_ones_are_near(p, loss, few, near, monkeypatch):
+    """At p = 2 the start costs more than it saves: from it as many machines of all samples are solved."""
+    monkeypatch.setattr(tuning, "FEW_SAMPLES", few)
+    problem = many_samples(loss=loss, p=p)
+    assert (weights_of_a_part(loop_on(problem)) is None) == near
+    if near:
+        without = mklref.solve(problem)
+        monkeypatch.setattr(tuning, "EVEN", (np.inf, np.inf))
+        assert without.history.counters["machines"] < mklref.solve(problem).history.counters["machines"]
+        assert without.status.name == "OPTIMAL"
+
+
+def test_kernels_that_are_evaluated_begin_with_a_part_at_any_p(rng):
+    X = rng.normal(size=(260, 2))
+    lazy = gaussian([0.5, 2.0]).fit(X, storage="lazy")
+    run = loop_on(mklref.Problem(lazy, np.sign(X[:, 0]), regularizer=mklref.Lp(2)))
+    weights = weights_of_a_part(run)
+    assert weights is not None
+    np.testing.assert_array_equal(run.machine.weights, weights)
 
 
 def test_none_where_the_part_cannot_tell():
