@@ -363,9 +363,12 @@ def _of_solver(error: BaseException) -> bool:
 
 
 def solved(program: Any, solver: str, options: dict[str, Any]) -> float:
-    """Solve in place; the gap that the solver's own point has."""
-    data, chain, inverse = program.get_problem_data(solver, solver_opts=options)
-    raw = chain.solve_via_data(program, data, warm_start=True, solver_opts=options)
+    """Solve in place, with the options of `program.solve`; the gap that the solver's own point has."""
+    rest = dict(options)
+    verbose, warm = rest.pop("verbose", False), rest.pop("warm_start", True)
+    compiling = {name: rest.pop(name) for name in ("canon_backend", "enforce_dpp", "ignore_dpp") if name in rest}
+    data, chain, inverse = program.get_problem_data(solver, verbose=verbose, solver_opts=rest, **compiling)
+    raw = chain.solve_via_data(program, data, warm, verbose, rest)
     program.unpack_results(raw, chain, inverse)
     return gap(solver, data, raw)
 

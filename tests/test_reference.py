@@ -170,6 +170,13 @@ def test_options_reach_the_solver(problem):
     assert solution.claimed == cp.OPTIMAL_INACCURATE
 
 
+@pytest.mark.parametrize("solver", reference.SOLVERS)
+def test_options_of_cvxpy_reach_it(problem, solver, capfd):
+    options = {"verbose": True, "warm_start": False, "canon_backend": "SCIPY", "ignore_dpp": True}
+    assert reference.solve(problem, solver=solver, **options).status is Status.OPTIMAL
+    assert solver in "".join(capfd.readouterr()).upper()
+
+
 @pytest.mark.parametrize("solver", [*reference.SOLVERS, None])
 def test_unknown_options_are_refused_in_words(problem, solver):
     with pytest.raises(InvalidParameter, match=f"{solver or 'SCS'} does not take the options steps = 3: "):

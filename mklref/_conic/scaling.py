@@ -107,7 +107,7 @@ class Scaling:
 
 
 _LEAST, _FINEST = -500, 2**40
-"""Norms are sought between 2^-500 and 2^500, between 2^-1000 and 2^1000 where R has a degree, exponents to 2^-40."""
+"""Norms are between 2^-500 and 2^500, between 2^-1000 and 2^1000 where R has a degree, exponents to 2^-40."""
 
 
 @np.errstate(over="ignore", under="ignore")  # what leaves the range of double precision is no unit
@@ -134,10 +134,16 @@ def _of_one_class(problem: Any, diagonal: float) -> Scaling:
     equal = np.full(problem.n_samples, problem.intercept_cost / problem.n_samples)
     g = np.full(1, math.sqrt(diagonal)) if problem.signed else dual_norms(problem, equal)
     a = float((R.weights_from_dual(g) * g).max()) or 1.0  # f = 0 is optimal, and any unit as good
-    s, other = (law_in_unit(R, a) if R.supercoercive else None) or (math.nan, R)
+    within = 2.0 ** _least(R) <= a <= 2.0 ** -_least(R)
+    s, other = (law_in_unit(R, a) if R.supercoercive and within else None) or (math.nan, R)
     if not (diagonal > 0.0 and 0.0 < a / s < math.inf and 0.0 < s < math.inf):
         return Scaling(most=most)
     return Scaling(factor=a / s, scores=s, most=most, regularizer=None if other is R else other)
+
+
+def _least(R: Regularizer) -> int:
+    """The exponent of the least norm that laws are asked for."""
+    return _LEAST if R.degree is None else 2 * _LEAST
 
 
 def _least_norm(problem: Any, enough: Callable[[float, float], bool]) -> Any:
@@ -152,7 +158,7 @@ def _least_norm(problem: Any, enough: Callable[[float, float], bool]) -> Any:
         a, s, _ = law(exponent)
         return enough(a, s) or (a > 1.0 and math.isnan(s))
 
-    least = (_LEAST if R.degree is None else 2 * _LEAST) * _FINEST
+    least = _least(R) * _FINEST
     a, s, other = law(least + bisect_left(range(least, -least), True, key=reached))
     return (a, s, None if other is R else other) if enough(a, s) else None
 

@@ -268,6 +268,20 @@ def test_a_law_in_another_unit_that_is_none_far_away_is_named(far, says):
     assert balanced(problem) == balanced(problem.replace(regularizer=ElasticNet(0.3)))
 
 
+def test_laws_are_asked_for_at_the_norms_at_which_they_are_promised():
+    class Own(ElasticNet):
+        def value(self, rho):
+            return super().value(rho)
+
+        def in_unit(self, norm):
+            assert 2.0**-500 <= norm <= 2.0**500
+            return ElasticNet(self.lam).in_unit(norm)
+
+    problem = make_problem(loss="one_class", regularizer=Own(1e-130))
+    assert balanced(problem).regularizer is not None
+    assert balanced(problem.replace(kernels=1e100 * problem.kernels.dense())) == Scaling(most=2.0)
+
+
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("p", [1.00001, 1.001, 4 / 3, np.sqrt(2), 3.7, 1e5])
 def test_second_order_cones_replace_power_cones(p):
