@@ -26,8 +26,9 @@ The nu one-class machine has an intercept with a cost of its own. With f = S f',
 program has the kernels (a/S)^2 K and, if S = s, the regulariser R'. Its beta sums to 1, so that a cost above 1 is as
 good as any, and the beta of equal entries bounds the value by its -R*. There the norms are those that attain R*, with
 the largest of them as a they are 1 in the program: at a degree d and a slope r of R at 1, a = (g/r)^{1/(d-1)}. Where R*
-is steep, of degree d/(d-1), norms of the optimum are small beside those, but with kernels of mean diagonal 1, or g = 1,
-they were next to nothing, or next to infinite where the slope is far from 1.
+ends, as of a smoothed root, they are those at half of its end at most. Where R* is steep, of degree d/(d-1), norms of
+the optimum are small beside those, but with kernels of mean diagonal 1, or g = 1, they were next to nothing, or next to
+infinite where the slope is far from 1.
 
 Gram matrices enter through factors of numerical rank, K_m = L_m L_m' with L_m (n, r_m), so that
 
@@ -55,7 +56,7 @@ from mklref.kernels.stack import KernelStack
 from mklref.losses import EpsilonInsensitive, Huber, Loss, OneClass, Pinball, Squared, SquaredEpsilonInsensitive
 from mklref.problem import Point, dual_norms
 from mklref.regularizers import Regularizer
-from mklref.regularizers.base import law_in_unit
+from mklref.regularizers.base import FARTHEST, law_in_unit
 
 P = TypeVar("P", Point, SignedPoint)
 
@@ -106,8 +107,8 @@ class Scaling:
         return restored
 
 
-_LEAST, _FINEST = -500, 2**40
-"""Norms are between 2^-500 and 2^500, between 2^-1000 and 2^1000 where R has a degree, exponents to 2^-40."""
+_FINEST = 2**40
+"""Norms are sought between 2^-500 and 2^500, between 2^-1000 and 2^1000 where R has a degree, exponents to 2^-40."""
 
 
 @np.errstate(over="ignore", under="ignore")  # what leaves the range of double precision is no unit
@@ -129,21 +130,16 @@ def balanced(problem: Any) -> Scaling:
 
 
 def _of_one_class(problem: Any, diagonal: float) -> Scaling:
-    """The unit a in which beta of equal entries has norms of 1 at most, if it has one; and costs up to 2."""
+    """The unit a in which norms of beta of equal entries are 1 at most, if there is one; and costs up to 2."""
     R, most = problem.regularizer, 2.0 if isinstance(problem.loss, OneClass) else math.inf
     equal = np.full(problem.n_samples, problem.intercept_cost / problem.n_samples)
     g = np.full(1, math.sqrt(diagonal)) if problem.signed else dual_norms(problem, equal)
+    g = R.dual_scale(2.0 * g) * g
     a = float((R.weights_from_dual(g) * g).max()) or 1.0  # f = 0 is optimal, and any unit as good
-    within = 2.0 ** _least(R) <= a <= 2.0 ** -_least(R)
-    s, other = (law_in_unit(R, a) if R.supercoercive and within else None) or (math.nan, R)
-    if not (diagonal > 0.0 and 0.0 < a / s < math.inf and 0.0 < s < math.inf):
+    s, other = law_in_unit(R, a) or (math.nan, R)
+    if not (diagonal > 0.0 and 0.0 < s < math.inf and 0.0 < a / s < math.inf):
         return Scaling(most=most)
     return Scaling(factor=a / s, scores=s, most=most, regularizer=None if other is R else other)
-
-
-def _least(R: Regularizer) -> int:
-    """The exponent of the least norm that laws are asked for."""
-    return _LEAST if R.degree is None else 2 * _LEAST
 
 
 def _least_norm(problem: Any, enough: Callable[[float, float], bool]) -> Any:
@@ -158,7 +154,7 @@ def _least_norm(problem: Any, enough: Callable[[float, float], bool]) -> Any:
         a, s, _ = law(exponent)
         return enough(a, s) or (a > 1.0 and math.isnan(s))
 
-    least = _least(R) * _FINEST
+    least = -(FARTHEST if R.degree is None else 2 * FARTHEST) * _FINEST
     a, s, other = law(least + bisect_left(range(least, -least), True, key=reached))
     return (a, s, None if other is R else other) if enough(a, s) else None
 

@@ -31,6 +31,8 @@ _LAWS = 1e-6
 """Relative violation of a law that rounding does not explain."""
 _LARGEST_JACOBIAN = 200
 """Kernels up to which the Jacobian (M, M) is formed to be checked."""
+FARTHEST = 500
+"""Exponent of 2 of the largest norm at which laws are asked for where R has no degree, and of the reciprocal least."""
 _STEP = 1e-4
 """Relative change of q in the differences that a Jacobian is compared with."""
 
@@ -278,6 +280,8 @@ def require_regularizer(regularizer: Regularizer, kernels: int) -> None:
 @np.errstate(all="ignore")
 def law_in_unit(regularizer: Regularizer, norm: float) -> tuple[float, Regularizer] | None:
     """`in_unit`, of a class that may be somebody's own: None, or s >= 0 and a regulariser, or `InvalidParameter`."""
+    if regularizer.degree is None and not 2.0**-FARTHEST <= norm <= 2.0**FARTHEST:
+        return None
     expected = "return a number s > 0 and a Regularizer R' with R(norm rho) = s R'(rho), or None"
     try:
         unit = regularizer.in_unit(np.float64(norm))  # whose powers are infinite where those of a float raise
