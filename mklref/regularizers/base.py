@@ -43,9 +43,9 @@ class Regularizer(Stated, ABC):
 
     A regulariser is a frozen dataclass whose fields are its parameters (p, mu, lam, groups, E, omega, a concave g).
 
-    - Ivanov members (`Lp`, `WeightedLp`, `Fixed`, `Groups`, `Mahalanobis`, `ElasticNet` in Ivanov form): psi is the
-      indicator of a convex set of weights. Tikhonov members (`Tikhonov`, `Power`, `HalfPower`, `WeightedL1`,
-      `ConcaveBlock`, `ElasticNet` in Tikhonov form): psi is finite.
+    - Ivanov members (`Lp`, `BlockNorm` up to q = 2, `WeightedLp`, `Fixed`, `Groups`, `Mahalanobis`, `ElasticNet` in
+      Ivanov form): psi is the indicator of a convex set of weights. Tikhonov members (`Tikhonov`, `Power`, `HalfPower`,
+      `WeightedL1`, `ConcaveBlock`, `ElasticNet` in Tikhonov form): psi is finite.
     - Where R(sqrt(.)) is not concave (block norms with q > 2) there is no psi: `weight_form` is "max", because
       R(rho) = max_vartheta 1/2 sum vartheta_m rho_m^2 - phi(vartheta) with theta = 1/vartheta, and
       `weight_penalty` and `weight_atom` raise `NotApplicable`. Such a member is solved through rho and g, and
