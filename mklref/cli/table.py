@@ -194,7 +194,7 @@ def read_messy(arguments: Any) -> MessyTable:
         facts["or else"] = "whole numbers are taken for classes; a rating is a number to predict: --task regress"
     copies = int(frame.iloc[chosen].duplicated().sum())
     if copies:  # of random classes, each row three times, 95 % are right in what is held out
-        if_so = "if these are samples that were entered twice, drop them: what is held out has copies learned from"
+        if_so = "if these are samples that were entered twice, drop them: copies of what is held out are learned from"
         facts["copies"] = f"{counted(copies, 'row')} equal to an earlier one in all cells; {if_so}"
     return MessyTable(frame[variables].iloc[chosen].reset_index(drop=True), y, target, tuple(arguments.id), facts)
 

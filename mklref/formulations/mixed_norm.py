@@ -13,8 +13,8 @@ Dual: `dual`, and `qcqp` at p = 1.
 Recovery: beta is the multiplier of the scores, theta_m = rho_m / (dR/drho_m) in closed form, or theta_m =
 (dR*/dg_m) / g_m for `BlockNorm(q)` with q > 2, whose norms are nearly equal; b is a variable.
 
-Source: SimpleMKL (3), with the weights (4); Kloft (27) with the weights (17) put in, the penalty of (28) squared;
-Szafranski (4); Tomioka (4) and (5).
+Source: SimpleMKL (3), with the weights (4); Kloft (27) with the weights (17) put in, a square where
+(28) has the power q; Szafranski (4); Tomioka (4) and (5).
 """
 
 from __future__ import annotations

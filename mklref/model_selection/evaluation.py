@@ -43,7 +43,7 @@ class Measure(NamedTuple):
 
 
 def _interval(value: float, variance: Callable[[float], float]) -> Measure:
-    """All A in [0, 1] with (value - A)^2 <= z^2 variance(A), concave in A: both ends by bisection."""
+    """All A in [0, 1] with (value - A)^2 <= z^2 variance(A), for variances of which they are an interval: its ends."""
     ends = []
     for outside in (0.0, 1.0):
         inside = value
@@ -100,7 +100,7 @@ class Evaluation:
 
     @property
     def confusion(self) -> Any:
-        """How many samples of each class (row) are taken for each class (column)."""
+        """How many predictions for each class (row) are of each class (column)."""
         return confusion_matrix(self.truth, self.predicted, labels=self.classes)
 
     @property
@@ -272,7 +272,8 @@ def evaluate(
     splits = splits_of(_cv(test, classifies, random_state), y, groups, f"test = {shown(test)}", classifies=classifies)
     for f, (train, rows) in enumerate(splits):
         if len(seen := np.intersect1d(train, rows)):
-            raise InvalidParameter(f"test = {shown(test)} tests fold {f} on sample {seen[0]}, which it is trained on.")
+            trained = f"tests fold {f} on sample {seen[0]}, which it is trained on; leave it out of one of the two"
+            raise InvalidParameter(f"test = {shown(test)} {trained}.")
     if classifies:
         warn_of_classes((y[train], y[rows]) for train, rows in splits)
     tasks = [(model, X, y, train, rows, params) for train, rows in splits]

@@ -132,7 +132,7 @@ def test_measures_and_their_intervals(rng):
     for test, says in {**refused, np.timedelta64(3, "s"): ".* must be", np.complex64(0.5): ".* must be"}.items():
         with pytest.raises(InvalidParameter, match=f"test = {says}"):
             evaluate(_Echo(), X, y, test=test)
-    with pytest.raises(InvalidParameter, match="fold 1 on sample 7, which it is trained on"):
+    with pytest.raises(InvalidParameter, match="fold 1 on sample 7, which it is trained on; leave it out"):
         evaluate(_Echo(), X, y, test=[(range(9), range(9, 19)), (range(9), range(7, 17))])
     wrong = {r"inconsistent numbers of samples: \[200, 199\]": y[1:], "should be a 1d array": np.c_[y, y]}
     for says, targets in wrong.items():
