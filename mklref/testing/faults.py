@@ -14,6 +14,7 @@ from mklref.exceptions import InvalidInput, NotApplicable
 from mklref.kernels import KernelStack
 from mklref.kernels.stack import ArrayStack
 from mklref.problem import Problem
+from mklref.regularizers import Fixed
 
 SEEN = 10**7
 """Entries of kernels that are not in memory up to which they are taken there, to try others in their place."""
@@ -140,7 +141,8 @@ def also(others: list[tuple[float, Reading]]) -> str:
 def of_few_digits(problem: Problem, point: Point) -> str:
     """How dual_coef and weights, or one of them, were rounded, told by three numbers that need not be so; or empty."""
     beta, theta = np.ravel(point.dual_coef), np.empty(0) if point.weights is None else point.weights
-    for what, numbers in (("its numbers are", np.append(beta, theta)), ("dual_coef is", beta), ("weights are", theta)):
+    own = np.empty(0) if isinstance(problem.regularizer, Fixed) else theta  # those are the digits of the problem
+    for what, numbers in (("its numbers are", np.append(beta, theta)), ("dual_coef is", beta), ("weights are", own)):
         given = np.abs(numbers)
         fine = np.setdiff1d(given[64.0 * np.frexp(given)[0] % 1.0 > 0.0], problem.costs)  # of 7 bits, and no bounds
         printed = [words for form, words in PRINTED if all(float(format(x, form)) == x for x in fine)]
