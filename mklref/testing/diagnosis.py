@@ -176,7 +176,7 @@ def _negative_weights(problem: Problem, answer: Any, point: Point, gap: float, t
 
 
 def _violations(problem: Problem, answer: Answer, certificate: Certificate, tol: float) -> list[str]:
-    """Constraints that are violated by more than sqrt(tol) of the largest entry.
+    """Constraints that are violated by more than sqrt(tol) of the largest entry, the domain of R* by 3 sqrt(tol).
 
     Where the optimum is 0 all dual variables are rounding, and so are their violations. What a violation v costs is v
     times its multiplier, an intercept or a score: below tol^2 of the size of the optimum it is nothing in any unit.
@@ -193,7 +193,7 @@ def _violations(problem: Problem, answer: Answer, certificate: Certificate, tol:
             found.append(f"weights[{m}] = {theta[m]:.3g} is negative")
         found += [text for text, share in repaired_weights(problem, np.maximum(theta, 0.0))[1] if share > allowed]
     R = problem.regularizer
-    if not R.supercoercive and (inside := R.dual_scale(dual_norms(problem, beta))) < 1.0 - allowed:
+    if not R.supercoercive and (inside := R.dual_scale(dual_norms(problem, beta))) < 1.0 - 3.0 * allowed:
         found.append(f"dual_coef lies outside the domain of R*: only {inside:.3g} times it is allowed")
     return found
 
