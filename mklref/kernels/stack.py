@@ -19,8 +19,11 @@ from mklref.kernels.validation import checked_gram, require_gram, require_psd, r
 
 _EXPLAINED = 65.0 * float(np.finfo(np.float64).eps)
 """More of the trace of a matrix than the last step of `require_psd`, up to which float64 explains what it misses."""
-_LARGE = 640
+_LARGE = 200
 """Order of a matrix from which its symmetry saves time in a product; below, one product with all matrices does."""
+_LARGER, _UNCACHED = 640, 1 << 22
+"""The same order for so many entries that memory is slower than products: by one thread both take as long there, and
+of several each reads its part. With ten matrices of order 600, in the cache, half of them takes half the time."""
 _TOGETHER = 64
 """Rows at whose multiples such a product may be cut for several threads: BLAS takes a few of them at a time."""
 _BLOCK = 1 << 17
@@ -102,7 +105,8 @@ class ArrayStack(KernelStack):
 
     def apply(self, v: Array, kernels: Any = None) -> Array:
         v, some = numbers("v", v, self), indices(kernels, len(self), "kernels")
-        if kernels is None and len(v) < _LARGE and (rows := self._rows) is not None:
+        least = _LARGER if len(self) * len(v) ** 2 >= _UNCACHED else _LARGE
+        if kernels is None and len(v) < least and (rows := self._rows) is not None:
             products = np.empty(len(rows))
 
             def multiply(part: slice) -> None:

@@ -35,10 +35,11 @@ def test_combine_does_not_read_kernels_of_weight_zero(K):
 
 
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
-@pytest.mark.parametrize(("n", "threads"), [(127, 1), (200, 3), (639, 2), (640, 1)])
+@pytest.mark.parametrize(("n", "threads"), [(199, 1), (200, 3), (639, 2), (640, 1)])
 def test_products_of_large_matrices(n, threads, dtype, rng, monkeypatch):
-    """From order 640 on one triangle is read, below by threads; any v of NumPy gives the sum of the definition."""
+    """By one thread or several; any v of NumPy gives the sum of the definition."""
     monkeypatch.setattr(_threads, "_WORTH", n)
+    monkeypatch.setattr(sys.modules[ArrayStack.__module__], "_UNCACHED", n)
     monkeypatch.setenv("MKLREF_NUM_THREADS", str(threads))
     K = make_kernels(rng, make_samples(rng, n), 2).astype(dtype)
     whole = rng.normal(size=2 * n)
@@ -48,6 +49,17 @@ def test_products_of_large_matrices(n, threads, dtype, rng, monkeypatch):
             bound = 1e-14 * np.abs(terms).sum(axis=2)
             assert np.all(np.abs(S.apply(v) - terms.sum(axis=2)) <= bound)
             assert np.all(np.abs(S.quadratic(v) - (terms.sum(axis=2) * v).sum(axis=1)) <= bound @ np.abs(v))
+
+
+@pytest.mark.parametrize(
+    ("n", "M", "half"), [(199, 1, False), (200, 1, True), (639, 10, True), (639, 11, False), (640, 11, True)]
+)
+def test_half_of_large_matrices_is_read(n, M, half):
+    """Of medium ones only where they fit into the cache or lie apart: several threads read them from memory."""
+    K = np.zeros((M, n, n))
+    K[:, -1, 0] = np.nan
+    assert np.isfinite(ArrayStack(list(K)).apply(np.ones(n))).all() == half
+    assert np.isfinite(ArrayStack(list(K[:, None].copy()[::-1, 0])).apply(np.ones(n))).all() == (n >= 200)
 
 
 @pytest.mark.parametrize("block", [1, N, 3 * N, 10 * N])
