@@ -1,4 +1,4 @@
-"""A box far wider than the optimum needs; the way by another problem; starts of weights of another order."""
+"""A box far wider than the optimum needs; the way by another problem; starts, and those of a part of the samples."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from makers import SCALE, make_problem
-from native.solving import checked
+from native.solving import checked, loop_on
 
 import mklref
 from mklref.datasets import noisy_signal
 from mklref.exceptions import Interrupted, InvalidParameter
-from mklref.kernels import wavelet
+from mklref.kernels import gaussian, wavelet
 from mklref.machines import machine_for
 from mklref.machines.smo import SMOMachine
 from mklref.native import polish, tuning
 from mklref.native.loop import Loop
-from mklref.native.point import as_certified
+from mklref.native.point import as_certified, equal_weights
 from mklref.native.rescue import Ladder
+from mklref.native.start import weights_of_a_part
+from mklref.native.tuning import SHARE
 from mklref.problem import dual_norms
 from mklref.regularizers import ConcaveBlock, Fixed, HalfPower, Lp, Power, PowerRoot, SmoothedRoot, Tikhonov, WeightedL1
 from mklref.solution import Status
@@ -257,3 +259,116 @@ def test_kernels_are_not_read_for_a_domain_that_has_no_end(calls_of, regularizer
     assert not read
     checked(make_problem(regularizer=Power(1)))
     assert read
+
+
+# --- the first weights from a part of the samples --------------------------------------------------------------------
+
+
+def many_samples(n=480, loss="hinge", p=1.0, **changes):
+    """Gaussian kernels on two informative and two noisy variables; the labels say which."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(n, 4))
+    t = X[:, 0] * X[:, 1] + 0.5 * rng.normal(size=n)
+    views = (X[:, :2], X[:, 2:], X, X[:, :1])
+    kernels = np.stack([np.exp(-0.5 * ((V[:, None] - V) ** 2).sum(-1)) for V in views])
+    y = t if loss in ("squared", "epsilon_insensitive") else np.sign(t)
+    return mklref.Problem(kernels, y, loss=loss, regularizer=mklref.Lp(p), **changes)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("loss", ["hinge", "squared", "logistic"])
+@pytest.mark.parametrize("p", [1.0, 1.5])
+def test_they_are_nearly_as_good_as_the_best(loss, p):
+    problem = many_samples(loss=loss, p=p)
+    weights = weights_of_a_part(loop_on(problem))
+    assert problem.regularizer.weight_penalty(weights) == 0.0
+
+    def excess(fixed):
+        return mklref.solve(problem.replace(regularizer=Fixed(fixed)), tol=1e-4).objective - best
+
+    best = mklref.solve(problem, tol=1e-4).certificate.lower
+    assert excess(weights) < 0.3 * excess(equal_weights(loop_on(problem).machine))
+
+
+def test_they_save_reads_where_there_are_many_kernels():
+    """At equal weights every kernel is read for every row; the weights of the part are sparse already."""
+    few = many_samples()
+    bases = few.kernels.dense()
+    problem = few.replace(kernels=[K**width for K in bases for width in np.geomspace(0.01, 10.0, 8)])
+    cold = loop_on(problem)
+    cold.iterate(cold.begin(equal_weights(cold.machine)))
+    warm = mklref.solve(problem).history
+    assert warm.counters["passes"] < 0.9 * cold.counters()["passes"], (warm.counters, cold.counters())
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("loss", ["hinge", "logistic"])
+def test_what_they_cost_is_counted(loss):
+    """Machines, steps and reads of the part, whose kernels are a sixteenth of the stack and a quarter of its rows."""
+    problem = many_samples(loss=loss)
+    run = loop_on(problem)
+    run.machine.warm = True
+    weights = weights_of_a_part(run)
+    costs = run.counters()
+    assert costs["machines"] >= 2.0
+    assert costs["inner_steps"] > 0.0
+    assert 1 / SHARE < costs["passes"] < 1.0
+    run.iterate(run.begin(weights))
+    counted = mklref.solve(problem).history
+    assert counted.counters == run.counters()
+    assert counted.records[0].inner_steps > costs["inner_steps"]
+    assert sum(record.inner_steps for record in counted.records) == counted.counters["inner_steps"]
+
+
+@pytest.mark.parametrize(
+    ("p", "loss", "few", "near"),
+    [(2.0, "hinge", 480, True), (3.0, "epsilon_insensitive", 480, True), (1.9, "hinge", 480, False),
+     (3.1, "hinge", 480, False), (2.0, "squared", 480, False), (2.0, "hinge", 479, False)],
+)  # fmt: skip
+def test_none_where_equal_ones_are_near(p, loss, few, near, monkeypatch):
+    """At p = 2 the start costs more than it saves: from it as many machines of all samples are solved."""
+    monkeypatch.setattr(tuning, "FEW_SAMPLES", few)
+    problem = many_samples(loss=loss, p=p)
+    assert (weights_of_a_part(loop_on(problem)) is None) == near
+    if near:
+        without = mklref.solve(problem)
+        monkeypatch.setattr(tuning, "EVEN", (np.inf, np.inf))
+        assert without.history.counters["machines"] < mklref.solve(problem).history.counters["machines"]
+        assert without.status.name == "OPTIMAL"
+
+
+def test_kernels_that_are_evaluated_begin_with_a_part_at_any_p(rng):
+    X = rng.normal(size=(260, 2))
+    lazy = gaussian([0.5, 2.0]).fit(X, storage="lazy")
+    run = loop_on(mklref.Problem(lazy, np.sign(X[:, 0]), regularizer=mklref.Lp(2)))
+    weights = weights_of_a_part(run)
+    assert weights is not None
+    np.testing.assert_array_equal(run.machine.weights, weights)
+
+
+def test_none_where_the_part_cannot_tell():
+    few = many_samples(n=SHARE * 63)
+    assert weights_of_a_part(loop_on(few)) is None
+    problem = many_samples()
+    chosen = np.random.default_rng(0).permutation(480)[: 480 // SHARE]
+    y = np.ones(480)
+    outside = np.setdiff1d(np.arange(480), chosen)
+    y[outside[:5]] = -1.0  # no sample of this class in the part
+    rare = problem.replace(y=y)
+    assert weights_of_a_part(loop_on(rare)) is None
+    assert mklref.solve(rare).certificate.is_optimal(1e-6)
+
+
+def test_the_part_has_the_kernels_and_weights_of_its_samples_and_c_scaled(monkeypatch):
+    seen = []
+    problem = many_samples(C=0.7, sample_weight=np.linspace(0.5, 1.5, 480))
+    monkeypatch.setattr(
+        "mklref.native.start.machine_for", lambda part, *state: seen.append(part) or machine_for(part, *state)
+    )
+    assert mklref.solve(problem).certificate.is_optimal(1e-6)
+    (part,) = seen
+    chosen = np.sort(np.random.default_rng(0).permutation(480)[: 480 // SHARE])
+    np.testing.assert_array_equal(part.kernels.dense(), problem.kernels.dense()[:, chosen][:, :, chosen])
+    np.testing.assert_array_equal(part.y, problem.y[chosen])
+    assert pytest.approx(SHARE * 0.7) == part.C
+    np.testing.assert_allclose(part.costs, SHARE * problem.costs[chosen], rtol=1e-14)
