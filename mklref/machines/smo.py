@@ -53,7 +53,8 @@ _SHORT, _MANY, _ELSEWHERE = 256, 64, 0.2
 """Rows of so many samples at most, sums of so many kernels, are formed all at once where most samples are support
 vectors and this share of the objective is open: two thirds of them one by one cost as much. Of 24 machines on `many`
 with 200 samples those above take steps with nearly all samples, those below with few beside the free ones. Without
-the share of support vectors, cancer with 256 samples takes 7 % longer at p = 4/3."""
+the share of support vectors, cancer with 256 samples takes 7 % longer at p = 4/3. `views` with 1000 kernels takes a
+tenth less time at p = 4/3; 54 random problems on which this happens, of 64 to 600 kernels, 9 % less to 7 % more."""
 _SHARE = 0.01
 """Share of the wanted gap that a violation of the optimality conditions, times sum |beta|, may cost."""
 
