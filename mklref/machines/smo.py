@@ -49,12 +49,6 @@ _COARSE, _FAR_OFF = 0.01, 1.0 / 3.0
 other share is open, from where weights are far off. Of 50 runs (`many`, digits, blobs, cancer, lines, alone, the larger
 ones with fewer samples) without: 339 machines, 220 reads and 141,000 steps in place of 320, 205 and 117,000; lines at
 C = 100 would take up to three times as many steps without the other share."""
-_SHORT, _MANY, _ELSEWHERE = 256, 64, 0.2
-"""Rows of so many samples at most, sums of so many kernels, are formed all at once where most samples are support
-vectors and this share of the objective is open: two thirds of them one by one cost as much. Of 24 machines on `many`
-with 200 samples those above take steps with nearly all samples, those below with few beside the free ones. Without
-the share of support vectors, cancer with 256 samples takes 7 % longer at p = 4/3. `views` with 1000 kernels takes a
-tenth less time at p = 4/3; 54 random problems on which this happens, of 64 to 600 kernels, 9 % less to 7 % more."""
 _SHARE = 0.01
 """Share of the wanted gap that a violation of the optimality conditions, times sum |beta|, may cost."""
 
@@ -115,15 +109,8 @@ class SMOMachine(Machine):
         self.forms.update(self.beta)
 
     def _follow(self) -> None:
-        """A Newton step on the samples that are free from weights before: mostly they are, or nearly, those of now.
-
-        Where weights are far off most support vectors take steps.
-        """
-        n, free = len(self.beta), self.free()
-        if n <= _SHORT and np.count_nonzero(self.weights) >= _MANY and 2 * np.count_nonzero(self.beta) > n:
-            excess, objective = self._excess()
-            if excess > _ELSEWHERE * objective:
-                self.form(np.arange(n))
+        """A Newton step on the samples that are free from weights before: mostly they are, or nearly, those of now."""
+        free = self.free()
         if 0 < len(free) <= _MOST_FREE:
             self._newton_step(free)
         else:

@@ -9,7 +9,7 @@ from makers import LOSSES, make_problem
 from mklref import Problem, certify, reference
 from mklref.kernels import linear, per_variable
 from mklref.losses import Logistic, OneClass, Squared
-from mklref.machines import machine_for, smo
+from mklref.machines import machine_for
 from mklref.machines.machine import weighted
 from mklref.machines.newton import NewtonMachine
 from mklref.machines.smo import SMOMachine
@@ -189,29 +189,6 @@ def test_rows_of_the_combined_kernel_follow_the_weights(loss):
         machine.form(index)
         combined = np.tensordot(weights, machine.problem.kernels.dense(), 1)
         np.testing.assert_allclose(machine.rows[index], combined[index], rtol=1e-14)
-
-
-@pytest.mark.parametrize(
-    ("times", "M", "C", "short", "at_once"),
-    [
-        (9, 64, 0.1, 60, True),
-        (1.01, 64, 0.1, 60, False),
-        (9, 63, 0.1, 60, False),
-        (9, 64, 1e3, 60, False),
-        (9, 64, 0.1, 59, False),
-    ],
-)
-def test_short_rows_are_formed_all_at_once_where_weights_are_far_off(times, M, C, short, at_once, monkeypatch):
-    """Of many kernels and most samples; else those of free samples alone, with which the first step is taken."""
-    monkeypatch.setattr(smo, "_SHORT", short)
-    machine = machine_for(make_problem(loss="hinge", seed=3, n=60, M=M, C=C), None)
-    machine.move(np.full(M, 1.0 / M))
-    machine.solve(TIGHT)
-    machine.move(np.full(M, times / M))
-    free = machine.free()
-    machine._follow()
-    assert machine.ready.sum() == (60 if at_once else len(free))
-    assert 0 < len(free) < 30
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_epsilon_insensitive", "squared"])
