@@ -168,7 +168,10 @@ def equal_weights(machine: Machine | JointMachine) -> Array:
             other[scores == 0.0] = most[0]
             curved = regularizer.polyhedral(len(scores)) is None
             norms = other if curved or np.abs(np.log(other / alike)).max() > np.log(tuning.ORDERS) else alike
-    return np.asarray(regularizer.weights_from_norms(norms))
+    norms = np.minimum(norms, sys.float_info.max)
+    while not np.isfinite(equal := np.asarray(regularizer.weights_from_norms(norms))).all() and norms.any():
+        norms = 0.5 * norms  # its square may overflow where it does not
+    return equal
 
 
 def of_dual(machine: Machine | JointMachine) -> Array | None:

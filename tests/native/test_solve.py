@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
 from makers import DEGENERATE, FAMILIES, LOSSES, PAIRS, make_problem
 from native.solving import ACROSS, TOL, checked, every_loss, honest, loop_on, overlap, well_posed
+from scipy.special import lambertw, xlogy
 from sklearn.datasets import load_breast_cancer
 from sklearn.svm import SVC
 
@@ -24,6 +27,7 @@ from mklref.regularizers import (
     HalfPower,
     Lp,
     Power,
+    Regularizer,
     SmoothedRoot,
     Tikhonov,
     WeightedL1,
@@ -306,3 +310,39 @@ def test_a_point_that_is_moved_has_no_products_of_where_it_was(rng, monkeypatch,
     mklref.solve(problem)
     assert any(taken)
     assert moved
+
+
+@dataclass(frozen=True)
+class Entropy(Regularizer):
+    """psi = sum theta log theta - theta + 1: R* grows as exp(g^2/2), and is out of float64 from g = 38 on."""
+
+    def value(self, rho):
+        theta = self.weights_from_norms(rho)
+        return 0.5 * float(np.sum(rho**2 / theta)) + self.weight_penalty(theta)
+
+    def conjugate(self, g):
+        return float(np.sum(np.expm1(g**2 / 2.0)))
+
+    def weights_from_norms(self, rho):
+        return np.exp(0.5 * lambertw(rho**2).real)
+
+    def weights_from_dual(self, g):
+        return np.exp(g**2 / 2.0)
+
+    def weights_jacobian(self, g):
+        return np.diag(0.5 * self.weights_from_dual(g))
+
+    def weight_penalty(self, theta):
+        return float(np.sum(xlogy(theta, theta) - theta + 1.0))
+
+
+@pytest.mark.parametrize("size", [1.0, 1e3, 1e4])
+def test_a_point_is_returned_where_weights_leave_float64(size):
+    """That of the nu machine whose first dual point has none, or weights whose norms have no square."""
+    problem = make_problem(loss="one_class", seed=3, regularizer=Entropy())
+    problem = problem.replace(kernels=size * problem.kernels.dense())
+    with np.errstate(over="ignore"):
+        solution = mklref.solve(problem)
+    assert (solution.status is Status.OPTIMAL) == solution.certificate.is_optimal(1e-6)
+    assert np.isfinite(solution.weights).all()
+    assert solution.certificate.lower <= solution.objective < np.inf
