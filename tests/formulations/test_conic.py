@@ -143,6 +143,7 @@ def test_an_elastic_net_is_solved_in_every_unit(formulation, size):
     assert (found.claimed, found.value) == ("optimal", pytest.approx(solve(problem).objective, rel=1e-5))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("formulation", ["dual", "mixed_norm", "weighted_primal", "generalized_block_norm"])
 @pytest.mark.parametrize(
     ("loss", "epsilon", "C"),
