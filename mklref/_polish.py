@@ -275,9 +275,8 @@ def best_shares(gradients: Array, weights: Array) -> Array:
     """Nonnegative shares of the gradients whose sum is nearest to the weights; 0 where these are not finite."""
     from scipy.optimize import nnls  # most problems have no parts, and the import takes longer than to solve them
 
-    if not (np.all(np.isfinite(gradients)) and np.all(np.isfinite(weights))):
-        return np.zeros(len(gradients))
-    return np.asarray(nnls(gradients.T, weights)[0])
+    finite = np.all(np.isfinite(gradients)) and np.all(np.isfinite(weights))
+    return np.asarray(nnls(gradients.T, weights)[0]) if finite else np.zeros(len(gradients))
 
 
 def _norms(regularizer: Regularizer, squares: Array) -> tuple[Array, Parts | None]:
