@@ -79,19 +79,21 @@ class Evaluation:
     interrupted: bool = False
     """Whether Ctrl-C came first: some parts are missing, or were predicted by a search that was not finished."""
 
+    @property
+    def _samples(self) -> Any:
+        """The number (n,) of the sample of each prediction."""
+        return np.arange(len(self.truth)) if self.rows is None else self.rows
+
     def _independent(self, among: Any = slice(None)) -> float:
         """As how many independent predictions those of this class, or all, count."""
-        rows = np.arange(len(self.truth)) if self.rows is None else self.rows
-        _, r = np.unique(rows[among], return_counts=True)
+        _, r = np.unique(self._samples[among], return_counts=True)
         return float(r.sum() ** 2 / (r @ r))
 
     @property
     def accuracy(self) -> Measure:
         """The share of right classes p, with Wilson's interval (1927): all q with |p - q| <= z sqrt(q (1 - q)/n)."""
-        n, p = self._independent(), float(np.mean(self.truth == self.predicted))
-        z = Z * Z / n
-        middle, half = (p + z / 2.0) / (1.0 + z), Z * np.sqrt(p * (1.0 - p) / n + z / (4.0 * n)) / (1.0 + z)
-        return Measure(p, min(p, max(0.0, float(middle - half))), max(p, min(1.0, float(middle + half))))
+        n = self._independent()
+        return _interval(float(np.mean(self.truth == self.predicted)), lambda q: q * (1.0 - q) / n)
 
     @property
     def baseline_accuracy(self) -> float:
@@ -152,8 +154,7 @@ class Evaluation:
         """1 - the share of the variance that is left, with percentiles of a seeded bootstrap; nan if there was none."""
         size = float(max(np.abs(self.truth).max(), np.abs(self.predicted).max())) or 1.0  # R^2 has no unit, squares do
         truth, predicted = self.truth / size, self.predicted / size
-        each = np.arange(len(truth)) if self.rows is None else self.rows
-        _, first, sample = np.unique(each, return_index=True, return_inverse=True)
+        _, first, sample = np.unique(self._samples, return_index=True, return_inverse=True)
         sample = first.argsort().argsort()[sample]  # in the order of their first prediction
         r, errors, targets = np.bincount(sample), np.bincount(sample, (truth - predicted) ** 2), truth[np.sort(first)]
         rng, n, values = np.random.default_rng(0), len(first), []
@@ -194,7 +195,7 @@ class Evaluation:
         return self.balanced_accuracy.low > by_chance or self.accuracy.low > self.baseline_accuracy
 
     def __str__(self) -> str:
-        n = len(self.truth) if self.rows is None else len(np.unique(self.rows))
+        n = len(np.unique(self._samples))
         if self.classes is None:
             return (
                 f"on {n} samples not seen: R^2 {self.r2}, mean absolute error {_short(self.absolute_error)}; always "
