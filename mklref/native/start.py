@@ -17,7 +17,8 @@ from mklref.native import tuning
 from mklref.native.loop import Loop
 from mklref.native.point import Point, equal_weights
 from mklref.problem import on_samples
-from mklref.regularizers import Lp
+from mklref.regularizers import BlockNorm, Lp
+from mklref.regularizers.norms import block_exponent
 
 
 def first_weights(loop: Loop, start: Any) -> Array:
@@ -81,7 +82,10 @@ def _equal_ones_are_near(loop: Loop) -> bool:
 
     It does where Q is factorised, kernels are evaluated, several machines share the weights, or samples are many.
     """
-    regularizer, (least, most) = loop.problem.regularizer, tuning.EVEN
+    regularizer = loop.problem.regularizer
     pairs = isinstance(loop.machine, SMOMachine) and not isinstance(loop.machine, LazyMachine)
-    few = loop.problem.n_samples <= tuning.FEW_SAMPLES
-    return pairs and few and isinstance(regularizer, Lp) and least <= regularizer.p <= most
+    if not (pairs and loop.problem.n_samples <= tuning.FEW_SAMPLES and isinstance(regularizer, Lp | BlockNorm)):
+        return False
+    q = regularizer.q if isinstance(regularizer, BlockNorm) else block_exponent(regularizer.p)
+    least, most = map(block_exponent, tuning.EVEN)
+    return least <= q <= most

@@ -23,7 +23,18 @@ from mklref.native.rescue import Ladder
 from mklref.native.start import weights_of_a_part
 from mklref.native.tuning import SHARE
 from mklref.problem import dual_norms
-from mklref.regularizers import ConcaveBlock, Fixed, HalfPower, Lp, Power, PowerRoot, SmoothedRoot, Tikhonov, WeightedL1
+from mklref.regularizers import (
+    BlockNorm,
+    ConcaveBlock,
+    Fixed,
+    HalfPower,
+    Lp,
+    Power,
+    PowerRoot,
+    SmoothedRoot,
+    Tikhonov,
+    WeightedL1,
+)
 from mklref.solution import Status
 
 
@@ -329,7 +340,8 @@ def test_none_where_equal_ones_are_near(p, loss, few, near, monkeypatch):
     """At p = 2 the start costs more than it saves: from it as many machines of all samples are solved."""
     monkeypatch.setattr(tuning, "FEW_SAMPLES", few)
     problem = many_samples(loss=loss, p=p)
-    assert (weights_of_a_part(loop_on(problem)) is None) == near
+    block_norm = problem.replace(regularizer=BlockNorm(2.0 * p / (p + 1.0)))
+    assert [weights_of_a_part(loop_on(own)) is None for own in (problem, block_norm)] == [near, near]
     if near:
         without = mklref.solve(problem)
         monkeypatch.setattr(tuning, "EVEN", (np.inf, np.inf))
